@@ -20,7 +20,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export ASAN_OPTIONS ?= abort_on_error=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= halt_on_error=1:print_stacktrace=1
 
-.PHONY: build help run sample bench-slurm bench-slurm-speed bench-slurm-day test test-plain test-digests test-python test-slurm test-newer-slurm test-web soak bench bench-store bench-openb bench-churn bench-fork bench-forecast bench-gang bench-victims bench-venus bench-scale bench-viewers bench-teams \
+.PHONY: build help run sample bench-slurm bench-slurm-speed bench-slurm-day test test-plain test-digests test-python test-slurm test-newer-slurm test-web soak bench bench-store bench-openb bench-churn bench-fork bench-forecast bench-gang bench-victims bench-venus bench-scale bench-viewers bench-hostile bench-teams \
 	asan fuzz fmt check check-sources clean install deb
 .NOTPARALLEL:
 
@@ -134,6 +134,9 @@ bench-venus: ## the Venus trace with walls and with tenants: one JSON document
 
 bench-viewers: build ## 200 people look on: what that costs a decision
 	@bench/viewers
+
+bench-hostile: build ## one user's worst requests: what others wait, and the daemon's memory
+	@bench/hostile
 
 bench-scale: build ## how time and memory grow with jobs and nodes
 	@bench/scale

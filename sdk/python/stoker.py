@@ -37,6 +37,7 @@ import contextlib
 import datetime
 import http.client
 import json
+import logging
 import math
 import os
 import re
@@ -69,6 +70,8 @@ PRIOR_MTBI_S = 8 * 3600.0
 _LIVE = frozenset(["held", "blocked", "waiting", "starting", "running", "suspended", "stopping"])
 _SYSTEM_SOCKET = "/run/stoker/stoker.sock"
 _PAGE = 1000    # rows asked for at a time
+_UNKNOWN_S = 10.0   # how long a daemon is waited for that has never answered
+_log = logging.getLogger("stoker")
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
@@ -87,7 +90,7 @@ class StokerError(Exception):
 
 
 class Unreachable(StokerError):
-    """No daemon answered."""
+    """No daemon answered, or it is just stopping."""
 
 
 class Refused(StokerError):
@@ -128,6 +131,8 @@ def _error_from(status: int, body: bytes, what: str) -> StokerError:
         kind = NotFound
     elif 400 <= status < 500:
         kind = Refused
+    elif status == 503 and code == "stopping":
+        kind = Unreachable
     else:
         kind = StokerError
     return kind(message, status, code)
@@ -143,10 +148,31 @@ def default_socket() -> str:
     if os.path.exists(_SYSTEM_SOCKET) or os.geteuid() == 0:
         return _SYSTEM_SOCKET
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    if runtime:
-        return os.path.join(runtime, "stoker.sock")
     state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(state, "stoker", "stoker.sock")
+    own = [os.path.join(runtime, "stoker.sock")] if runtime else []
+    own.append(os.path.join(state, "stoker", "stoker.sock"))
+    found = [path for path in own if os.path.exists(path)]
+    if not found and _has_service():
+        return _SYSTEM_SOCKET
+    return (found or own)[0]
+
+
+def _has_service(root: str = "") -> bool:
+    """systemd has the service "stoker"."""
+    return any(os.path.exists("%s%s/systemd/system/stoker.service" % (root, folder))
+               for folder in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
+
+
+def _advice(url: Optional[str], socket: str, root: str = "") -> str:
+    """How to start the daemon that was looked for."""
+    if url:
+        return "Is the daemon running there, with 'listen' set?"
+    other = " Or say where it listens: STOKER_SOCKET=/path or Client(socket=...)."
+    if socket == _SYSTEM_SOCKET and _has_service(root):
+        return "Start the service with 'systemctl start stoker'; 'systemctl status stoker' has its state." + other
+    if socket == _SYSTEM_SOCKET:
+        return "Start one, as root, with 'stoker serve'." + other
+    return "Start one there with 'stoker serve --socket %s'.%s" % (socket, other)
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -182,6 +208,7 @@ class _Transport:
         self.token = token
         self.timeout = timeout
         self.socket = "" if url else os.fspath(socket or default_socket())
+        self.answered = False   # ever
 
     def _connection(self, timeout: Optional[float]) -> http.client.HTTPConnection:
         if not self.url:
@@ -196,8 +223,7 @@ class _Transport:
     def no_answer(self, exc: BaseException) -> Unreachable:
         where = self.url or self.socket
         if isinstance(exc, (FileNotFoundError, ConnectionRefusedError)):
-            hint = ("Is the daemon running? Start it with 'stoker serve', or say where it listens: "
-                    "STOKER_SOCKET=/path or Client(socket=...).")
+            hint = _advice(self.url, self.socket)
         elif isinstance(exc, PermissionError):
             hint = "You may not open that socket; ask its owner, or name another with STOKER_SOCKET."
         elif isinstance(exc, _socket.timeout):
@@ -220,6 +246,7 @@ class _Transport:
         try:
             conn.request(method, path, body=body, headers=send)
             response = conn.getresponse()
+            self.answered = True
             if not 200 <= response.status < 300:
                 raise _error_from(response.status, response.read(1 << 20), "%s %s" % (method, path))
         except _DROPPED as exc:
@@ -452,12 +479,14 @@ class Client:
     socket    path of its Unix socket; else STOKER_SOCKET, else the usual places
     url       instead of a socket: ``https://host:port``, with ``token`` (or STOKER_TOKEN)
     timeout   seconds an ordinary request may take
-    patience  seconds that wait(), logs(follow=True) and events() bear a daemon that is away,
-              for instance while it is upgraded
+    patience  seconds that wait(), logs(follow=True) and events() wait for a daemon that is away,
+              for instance while it is upgraded. Without limit unless given, once the daemon has
+              answered this client; at most 10 seconds before that. After a second of waiting the
+              logger "stoker" gets a warning.
     """
 
     def __init__(self, socket: Optional[str] = None, url: Optional[str] = None, token: Optional[str] = None,
-                 timeout: float = 30.0, patience: float = 60.0) -> None:
+                 timeout: float = 30.0, patience: float = math.inf) -> None:
         if url and token is None:
             token = os.environ.get("STOKER_TOKEN")
         self._http = _Transport(socket, url, token, timeout)
@@ -478,7 +507,7 @@ class Client:
         """Posts with an idempotency key, so that asking again after a lost reply makes no twin."""
         headers = {"Idempotency-Key": key or uuid.uuid4().hex}
         path = "/v1/jobs" + _query(dry_run=dry_run)
-        patience = _Patience(min(10.0, self.patience))
+        patience = _Patience(min(_UNKNOWN_S, self.patience))
         sent = False
         while True:
             try:
@@ -597,8 +626,11 @@ class Client:
 
     # -- following
 
+    def _patience(self) -> "_Patience":
+        return _Patience(self.patience, self.patience if self._http.answered else _UNKNOWN_S)
+
     def _wait_one(self, number: str, deadline: Optional[float]) -> Job:
-        patience = _Patience(self.patience)
+        patience = self._patience()
         asked = False
         while True:
             left = math.inf if deadline is None else deadline - time.monotonic()
@@ -631,10 +663,16 @@ class Client:
                 raise JobFailed("job %d %s: %s. See 'stoker logs %d'." % (job.id, job.cause, text, job.id), job)
         return ended
 
-    def _stream(self, path: str, headers: Mapping[str, str]) -> Iterator[bytes]:
-        """The body of a long answer; a connection that breaks off raises Unreachable."""
+    def _stream(self, path: str, headers: Mapping[str, str],
+                head: Optional[Callable[[Any], None]] = None) -> Iterator[bytes]:
+        """The body of a long answer; a connection that breaks off raises Unreachable.
+
+        ``head`` is called when the head of the answer has come.
+        """
         conn, response = self._http.open("GET", path, headers=headers, stream=True)
         with contextlib.closing(conn):
+            if head:
+                head(response)
             while True:
                 try:
                     data = response.read1(65536)
@@ -654,13 +692,20 @@ class Client:
             raise ValueError("stream must be 'stdout' or 'stderr', got %r" % stream)
         path = "/v1/jobs/%s/log" % _number(job)
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        patience = _Patience(self.patience)
+        patience = self._patience()
+        inside = False      # the last byte was not the end of a line
+
+        def head(response: Any) -> None:
+            nonlocal offset
+            offset = int(response.getheader("Stoker-Offset", offset))
         while True:
-            query = _query(stream=stream, task=str(task), offset=str(offset), follow=follow)
+            query = _query(stream=stream, task=str(task), offset=str(offset), follow=follow,
+                           counts=("inside" if inside else "line") if follow else None)
             try:
-                for data in self._stream(path + query, {"Accept": "*/*"}):
+                for data in self._stream(path + query, {"Accept": "*/*"}, head):
                     patience.good()
                     offset += len(data)
+                    inside = not data.endswith(b"\n")
                     text = decoder.decode(data)
                     if text:
                         yield text
@@ -680,7 +725,7 @@ class Client:
         daemon no longer keep what is asked for, an event of type "gap" says so.
         """
         last = after
-        patience = _Patience(self.patience)
+        patience = self._patience()
         while True:
             headers = {"Accept": "text/event-stream"}
             if last is not None:
@@ -701,16 +746,20 @@ class Client:
 class _Patience:
     """How long to go on without a daemon: waits between attempts, and says when it is enough."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+    def __init__(self, seconds: float, first: float = math.inf) -> None:
+        self._answered = seconds            # once something came
+        self._seconds = min(first, seconds)
         self._since: Optional[float] = None
         self._tried = 0.0
         self._delay = 0.1
+        self._said = False
 
     def good(self) -> None:
         """Something came."""
+        self._seconds = self._answered
         self._since = None
         self._delay = 0.1
+        self._said = False
 
     def bear(self, at_most: float = math.inf) -> bool:
         """The connection was lost or refused. Waits, and says whether to try again."""
@@ -718,10 +767,13 @@ class _Patience:
         if self._since is not None and now - self._tried > 5.0:
             self.good()     # it was open for a while, only quiet
         self._since = now if self._since is None else self._since
+        if not self._said and now - self._since >= 1.0:
+            self._said = True
+            _log.warning("the daemon does not answer (it may be restarting); waiting for it")
         if now - self._since + self._delay > self._seconds:
             return False
         time.sleep(max(0.0, min(self._delay, at_most)))
-        self._delay = min(self._delay * 2, 3.0)
+        self._delay = min(self._delay * 2, 1.0)
         self._tried = time.monotonic()
         return True
 
@@ -891,7 +943,7 @@ class Run:
         """Says how far the job is. Call it every step: most calls only look at the clock.
 
         The first call, the last step (``step == total``) and at most one every few seconds are
-        sent. Metrics are numbers by name, such as loss=0.3; other things are left out.
+        sent. With a total, the daemon expects the job to end when these steps say. Metrics are numbers by name, such as loss=0.3; other things are left out.
         """
         now = self._clock()
         if self._quiet or (now - self._reported < self.report_every_s and step != total):

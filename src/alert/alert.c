@@ -18,6 +18,8 @@ const struct stk_alert_about stk_alert_table[STK_ALERT_MAX] = {
                          "a tenant is at its limit and has waited for more for so long"},
     [STK_ALERT_STORE] = {"store_trouble", "critical", "seconds",
                          "nothing can be written down, for so long"},
+    [STK_ALERT_CLOCK] = {"clock_behind", "warning", "seconds",
+                         "the machine's clock is behind stoker's time by more"},
 };
 
 void stk_alerts_done(struct stk_alerts *a)
@@ -34,11 +36,11 @@ static struct stk_alert *find(const struct stk_alerts *a, enum stk_alert_kind ki
     return NULL;
 }
 
-bool stk_alerts_firing(const struct stk_alerts *a, enum stk_alert_kind kind, const char *of)
+stk_time stk_alerts_since(const struct stk_alerts *a, enum stk_alert_kind kind, const char *of)
 {
     const struct stk_alert *x = find(a, kind, of);
 
-    return x && x->fired != 0;
+    return x && x->fired != 0 ? x->since : 0;
 }
 
 static struct stk_alert *add(struct stk_alerts *a)
@@ -74,12 +76,14 @@ void stk_alerts_see(struct stk_alerts *a, const struct stk_alert_seen *s, stk_ti
         x->kind = s->kind;
         x->since = s->since && s->since < now ? s->since : now;
         copy(x->of, sizeof(x->of), s->of);
-        copy(x->node, sizeof(x->node), s->node);
-        copy(x->tenant, sizeof(x->tenant), s->tenant);
-        x->job = s->job;
-        x->gpu = s->gpu;
     }
+    a->changed = a->changed || (x->fired && x->job != s->job);
+    a->reworded = a->reworded || (x->fired && strcmp(x->text, s->text) != 0);
     copy(x->text, sizeof(x->text), s->text);
+    copy(x->node, sizeof(x->node), s->node);
+    copy(x->tenant, sizeof(x->tenant), s->tenant);
+    x->job = s->job;
+    x->gpu = s->gpu;
     x->seen = now;
 }
 

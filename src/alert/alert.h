@@ -26,6 +26,7 @@ enum stk_alert_kind {
     STK_ALERT_PREEMPTIONS,
     STK_ALERT_QUOTA,
     STK_ALERT_STORE,
+    STK_ALERT_CLOCK,
     STK_ALERT_MAX
 };
 
@@ -64,7 +65,8 @@ struct stk_alerts {
     struct stk_alert *list;
     uint32_t n, cap;
     uint64_t next_id;
-    bool changed; /* something that is kept */
+    bool changed;  /* something that is kept */
+    bool reworded; /* the text of one that fires: to be shown again */
 };
 
 struct stk_alert_rule {
@@ -74,9 +76,10 @@ struct stk_alert_rule {
 
 void stk_alerts_done(struct stk_alerts *a);
 
-/* It is known, and has been said. */
-bool stk_alerts_firing(const struct stk_alerts *a, enum stk_alert_kind kind, const char *of);
-/* A condition holds at this look. */
+/* Since when a condition holds that has been said and is not over; 0: there is none. */
+stk_time stk_alerts_since(const struct stk_alerts *a, enum stk_alert_kind kind, const char *of);
+/* A condition holds at this look. A condition of the whole ("of" is "") may be about another job
+ * than at the look before: text, job, node, GPU and tenant are those of the last look. */
 void stk_alerts_see(struct stk_alerts *a, const struct stk_alert_seen *s, stk_time now);
 /* The look is over: what was not seen for 'calm' is over. Returns how many began or ended. */
 uint32_t stk_alerts_look(struct stk_alerts *a, const struct stk_alert_rule rules[STK_ALERT_MAX],

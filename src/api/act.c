@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/handlers.h"
+#include "spec/spec.h"
 #include "spec/words.h"
 
 #define MAX_ACT 100000u /* jobs of one request */
@@ -26,7 +27,7 @@ static int check_signal(struct stk_request *r, json_t *args)
     json_t *s = json_object_get(args, "signal");
     int number = 0;
 
-    if (json_is_integer(s))
+    if (json_is_integer(s) && json_integer_value(s) > 0 && json_integer_value(s) <= 64)
         number = (int)json_integer_value(s);
     else if (!json_is_string(s) || stk_words_signal(json_string_value(s), &number) < 0)
         number = 0;
@@ -39,13 +40,55 @@ static int check_signal(struct stk_request *r, json_t *args)
     return 0;
 }
 
+/* Only what the verb takes; of many jobs, beside "verb" and "ids". */
+static int check_members(struct stk_request *r, const char *verb, json_t *args)
+{
+    const bool many = strchr(stk_request_route(r)->path, '{') == NULL;
+    const char *key;
+    json_t *v;
+
+    json_object_foreach(args, key, v)
+    {
+        if ((many && (strcmp(key, "verb") == 0 || strcmp(key, "ids") == 0)) ||
+            (strcmp(verb, "signal") == 0 && strcmp(key, "signal") == 0) ||
+            (strcmp(verb, "update") == 0 && stk_live_may_change(key)))
+            continue;
+        stk_request_error(r, 400, NULL, "%s takes no \"%.40s\"", verb, key);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+/* Whether the members that an update changes are what a description may have, whatever the job. */
+static int check_changes(struct stk_request *r, json_t *args)
+{
+    json_t *job = json_pack("{s:[s]}", "command", "-"), *v;
+    struct stk_err err = {""};
+    const char *key;
+    int rc;
+
+    json_object_foreach(args, key, v)
+    {
+        if (!json_is_null(v) && stk_live_may_change(key))
+            (void)json_object_set(job, key, v);
+    }
+    rc = stk_spec_check(job, &err);
+    json_decref(job);
+    if (rc != -EBADMSG)
+        return 0;
+    stk_request_error(r, 400, "bad_job", "%s", err.text);
+    return rc;
+}
+
 static void act(struct stk_api *a, struct stk_request *r, const char *verb,
                 const stk_job_number *numbers, uint32_t n, json_t *take_args)
 {
     const struct stk_asker by = {*stk_request_who(r), stk_api_reply, r};
     int rc;
 
-    if (strcmp(verb, "signal") == 0 && check_signal(r, take_args) < 0) {
+    if (check_members(r, verb, take_args) < 0 ||
+        (strcmp(verb, "signal") == 0 && check_signal(r, take_args) < 0) ||
+        (strcmp(verb, "update") == 0 && check_changes(r, take_args) < 0)) {
         json_decref(take_args);
         return;
     }
@@ -62,7 +105,8 @@ void stk_do_verb(void *ctx, struct stk_request *r)
 
     if (stk_api_job_number(ctx, r, &number) < 0)
         return;
-    if (stk_request_has_body(r) && stk_request_body(r, &args) < 0)
+    if ((stk_request_has_body(r) || strcmp(stk_request_route(r)->takes, "Verb") != 0) &&
+        stk_request_body(r, &args) < 0)
         return;
     if (!args)
         args = json_object();
@@ -133,10 +177,10 @@ void stk_do_adopt(void *ctx, struct stk_request *r)
     json_t *body;
     int rc = -EPROTO;
 
-    if (stk_request_body(r, &body) < 0)
+    if (!stk_api_may_run(r) || stk_request_body(r, &body) < 0)
         return;
     if (!json_is_object(body))
-        rc = stk_err_set(&err, -EINVAL, "the body must be an object with \"pid\"");
+        rc = stk_err_set(&err, -EBADMSG, "the body must be an object with \"pid\"");
     else if (a->cfg.adopt)
         rc = a->cfg.adopt(a->cfg.ctx, stk_request_who(r), body, stk_api_reply, r, &err);
     json_decref(body);

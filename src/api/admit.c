@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admit.c - what is checked before a handler sees a request, in this order: the URL, the name it
- * used for us, the route, the sender, the query, the size.
+/* admit.c - what is checked before a handler sees a request, in this order: the head, the URL, the
+ * name it used for us, the route, the sender, the query, the size.
  *
  * The name (the Host header) matters on TCP: a web page of somebody else whose name is made to
- * point at this machine ("DNS rebinding") still sends its own name. A cookie is only taken from
- * pages of our own.
+ * point at this machine ("DNS rebinding") still sends its own name.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "api/conn.h"
 #include "api/route.h"
@@ -49,45 +49,28 @@ static bool known_host(const struct stk_http *h, const char *value)
     return false;
 }
 
-/* Whether a request with our cookie comes from a page of ours, or from no page. */
-static bool own_page(const struct stk_request *r, const char *method)
-{
-    const char *site = stk_request_header(r, "Sec-Fetch-Site");
-    const char *origin = stk_request_header(r, "Origin"), *host = stk_request_header(r, "Host");
-    const char *rest = origin ? strstr(origin, "://") : NULL;
-
-    if (site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)
-        return false;
-    if (!origin)
-        return site || strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-    return rest && host && strcmp(rest + 3, host) == 0;
-}
-
-static const char *token_of(const struct stk_request *r, const char *method)
-{
-    const char *header = stk_request_header(r, "Authorization");
-    const char *cookie = MHD_lookup_connection_value(r->mhd, MHD_COOKIE_KIND, "stoker");
-
-    if (header)
-        return strncasecmp(header, "Bearer ", 7) == 0 ? header + 7 : "";
-    return cookie && own_page(r, method) ? cookie : NULL;
-}
-
-static int identify(struct stk_request *r, const char *method)
+/* A session that is not valid makes a stranger of its browser, who may still read the page and log
+ * in; a token that is not valid is an error of a program, which is told. */
+static int identify(struct stk_request *r)
 {
     const struct stk_conn *c = r->conn;
     struct stk_peer peer = {.is_unix = c->door->is_unix, .uid = c->uid, .gid = c->gid};
+    const char *header = stk_request_header(r, "Authorization");
     int rc;
 
-    if (!peer.is_unix)
-        peer.token = token_of(r, method);
-    else if (peer.uid == UINT32_MAX)
+    if (peer.is_unix && peer.uid == UINT32_MAX)
         return -EACCES;
-    if (!peer.is_unix && !peer.token)
+    if (!peer.is_unix && header)
+        peer.token = strncasecmp(header, "Bearer ", 7) == 0 ? header + 7 : "";
+    else if (!peer.is_unix)
+        r->session_over = stk_cookie_read(r, &peer);
+    if (!peer.is_unix && !peer.token && !peer.page)
         return 0;
-    rc = r->http->cfg.identify(r->http->cfg.ctx, &peer, &r->who);
+    rc = r->http->cfg.identify(r->http->cfg.ctx, &peer, &r->who, &r->pass);
     r->known = rc == 0;
-    return rc;
+    if (rc == 0)
+        r->session_over = false;
+    return peer.page ? 0 : rc;
 }
 
 static bool allowed(struct stk_request *r)
@@ -99,9 +82,15 @@ static bool allowed(struct stk_request *r)
     if (need == STK_NEED_NONE || (need == STK_NEED_LOCAL && r->conn->door->loopback))
         return true;
     if (!r->known) {
-        stk_request_error(r, 401, NULL,
-                          "this needs a token (Authorization: Bearer ...); make one with "
-                          "\"stoker token create\" on the machine itself");
+        if (r->session_over)
+            stk_request_error(
+                r, 401, NULL,
+                "your session has ended or was revoked; log in again: \"stoker login\" "
+                "on the machine itself prints a link");
+        else
+            stk_request_error(r, 401, NULL,
+                              "this needs a token (Authorization: Bearer ...); make one with "
+                              "\"stoker token create\" on the machine itself");
         return false;
     }
     if ((need == STK_NEED_OPERATOR && r->who.role < STK_ROLE_OPERATOR) ||
@@ -163,13 +152,32 @@ static bool find_route(struct stk_request *r, const char *url, const char *metho
 static bool check_size(struct stk_request *r)
 {
     const char *length = stk_request_header(r, "Content-Length");
-    uint64_t max = r->route->takes ? STK_HTTP_MAX_BODY : 65536;
+    struct stk_scan_limits max;
 
-    if (!length || strtoull(length, NULL, 10) <= max)
+    stk_limits_of(r, &max);
+    stk_scan_init(&r->scan, &max);
+    if (!length || strtoull(length, NULL, 10) <= max.bytes)
         return true;
-    r->too_large = true;
-    stk_request_error(r, 413, NULL, "the body has %.20s bytes; at most %llu are taken here", length,
-                      (unsigned long long)max);
+    r->at_once = true;
+    stk_request_error(r, 413, NULL,
+                      "the body has %.20s bytes; at most %zu are taken here from %s; split the "
+                      "request",
+                      length, max.bytes, max.who);
+    return false;
+}
+
+/* A daemon that is not root can run jobs as its own user only: it says so before it takes one. */
+static bool is_own_user(struct stk_request *r)
+{
+    const struct stk_conn *c = r->conn;
+
+    if (!c->door->is_unix || !r->http->cfg.own_user_only || c->uid == geteuid())
+        return true;
+    stk_request_error(
+        r, 403, NULL,
+        "this daemon runs as uid %u and serves that user only, you are uid %u; use the "
+        "machine's own daemon (systemctl start stoker), or start yours: stoker serve",
+        (unsigned)geteuid(), c->uid);
     return false;
 }
 
@@ -179,7 +187,7 @@ static bool in_order(struct stk_request *r, const char *url, const char *method)
     int rc;
 
     if (r->http->stopping) {
-        stk_request_error(r, 503, NULL, "the daemon is stopping");
+        stk_request_error(r, 503, NULL, "the daemon is stopping; ask again when it is back");
         return false;
     }
     if (strlen(url) > STK_HTTP_MAX_URL) {
@@ -192,9 +200,9 @@ static bool in_order(struct stk_request *r, const char *url, const char *method)
                           "list the name under \"hosts\" in its configuration");
         return false;
     }
-    if (!find_route(r, url, method))
+    if (!find_route(r, url, method) || !is_own_user(r))
         return false;
-    rc = identify(r, method);
+    rc = identify(r);
     if (rc < 0) {
         stk_request_error(r, 401, NULL, "%s",
                           d->is_unix ? "this machine does not know your user id"
@@ -207,7 +215,8 @@ static bool in_order(struct stk_request *r, const char *url, const char *method)
     return !r->response && check_size(r);
 }
 
-void stk_request_admit(struct stk_request *r, const char *url, const char *method)
+void stk_request_admit(struct stk_request *r, const char *url, const char *method,
+                       const char *version)
 {
-    r->refused = !in_order(r, url, method);
+    r->refused = !stk_strict_head(r, url, version) || !in_order(r, url, method);
 }

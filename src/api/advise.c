@@ -46,9 +46,10 @@ static void look_nights(struct out *o, const struct stk_spent_heat *h)
 
             to->gpus += h->cell[d][t].gpus;
             to->allocated += h->cell[d][t].allocated;
-            to->n += h->cell[d][t].n;
+            to->hours += h->cell[d][t].hours;
         }
-    if (night.n < 4 * NIGHT_END || day.n == 0 || night.allocated > (1 - NIGHT_FREE) * night.gpus ||
+    if (night.hours < NIGHT_END || day.hours <= 0 ||
+        night.allocated > (1 - NIGHT_FREE) * night.gpus ||
         night.allocated / night.gpus > day.allocated / day.gpus)
         return;
     (void)snprintf(text, sizeof(text),
@@ -56,10 +57,15 @@ static void look_nights(struct out *o, const struct stk_spent_heat *h)
                    "(stoker submit --begin, a queue that opens at night, a rule)",
                    NIGHT_END);
     (void)snprintf(evidence, sizeof(evidence),
-                   "%.0f%% of the GPUs were nobody's then, %.0f%% by day, over %.0f nights",
+                   "%.0f%% of the GPUs were not allocated then, %.0f%% by day, over %.0f nights",
                    100 * (1 - night.allocated / night.gpus), 100 * (1 - day.allocated / day.gpus),
-                   night.n / (4.0 * NIGHT_END));
-    say(o, "idle_nights", text, evidence, (night.gpus - night.allocated) / 4, 0);
+                   night.hours / NIGHT_END);
+    say(o, "idle_nights", text, evidence, night.gpus - night.allocated, 0);
+}
+
+static double hours_of(const struct stk_spent_kind *k)
+{
+    return stk_figures_hours(k->measured);
 }
 
 static const char *name_of(const struct stk_spent_kind *k)
@@ -94,7 +100,7 @@ static void shrink(struct out *o, const struct stk_spent_kind *k, double util, c
                    "service \"%.60s\" of %.40s could shrink from %g GPUs to %g: they would be at "
                    "work %.0f%% of the time",
                    name_of(k), k->user, k->gpus, to, 100 * util * k->gpus / to);
-    say(o, "service_shrink", text, evidence, k->measured_h * (1 - to / k->gpus), k->last);
+    say(o, "service_shrink", text, evidence, hours_of(k) * (1 - to / k->gpus), k->last);
 }
 
 static void show_evidence(const struct stk_spent_kind *k, double util, char *buf, size_t size)
@@ -105,16 +111,16 @@ static void show_evidence(const struct stk_spent_kind *k, double util, char *buf
         (void)snprintf(memory, sizeof(memory), ", at most %.1f GiB of GPU memory",
                        k->mem_mib / 1024);
     (void)snprintf(buf, size, "%u job%s, %.1f GPU-hours, GPUs at work %.0f%% of the time%s",
-                   k->jobs, k->jobs == 1 ? "" : "s", k->measured_h, util * 100, memory);
+                   k->jobs, k->jobs == 1 ? "" : "s", hours_of(k), util * 100, memory);
 }
 
 static void look_kind(struct out *o, const struct stk_spent_kind *k)
 {
-    double util = k->measured_h > 0 ? k->active_h / k->measured_h : 1;
-    double idle_h = k->measured_h - k->active_h;
+    double util = k->measured > 0 ? stk_figures_ratio(k->active, k->measured) : 1;
+    double idle_h = stk_figures_hours(k->measured - k->active);
     char text[320], evidence[240];
 
-    if (k->measured_h < WORTH || (util >= STK_POOR_BELOW && k->idle_gpus <= 0))
+    if (hours_of(k) < WORTH || (util >= STK_POOR_BELOW && k->idle_gpus <= 0))
         return;
     show_evidence(k, util, evidence, sizeof(evidence));
     if (util < STK_IDLE_BELOW) {
@@ -125,14 +131,14 @@ static void look_kind(struct out *o, const struct stk_spent_kind *k)
         (void)snprintf(text, sizeof(text),
                        "\"%.60s\" of %.40s asks for %g GPUs and uses %g: ask for %g", name_of(k),
                        k->user, k->gpus, k->gpus - k->idle_gpus, k->gpus - k->idle_gpus);
-        say(o, "fewer_gpus", text, evidence, k->measured_h * k->idle_gpus / k->gpus, k->last);
+        say(o, "fewer_gpus", text, evidence, hours_of(k) * k->idle_gpus / k->gpus, k->last);
     } else if (k->gpus > 1 && is_service(o, k)) {
         shrink(o, k, util, evidence);
     } else if (k->gpus <= 1) {
         (void)snprintf(text, sizeof(text),
                        "\"%.60s\" of %.40s could share a GPU with others (--gpus %g)", name_of(k),
                        k->user, util < 0.12 ? 0.25 : 0.5);
-        say(o, "share_gpu", text, evidence, k->measured_h / 2, k->last);
+        say(o, "share_gpu", text, evidence, hours_of(k) / 2, k->last);
     }
 }
 

@@ -17,6 +17,7 @@ static void on_tick(uv_timer_t *t)
     stk_wait_tick(a);
     stk_feed_tick(a);
     stk_tail_tick(a);
+    stk_pass_tick(a);
     if (!a->waits && !a->feeds && !a->tails)
         (void)uv_timer_stop(t);
 }
@@ -42,6 +43,14 @@ static void on_http_log(void *ctx, const char *line)
         a->cfg.log(a->cfg.ctx, line);
 }
 
+static void on_http_warn(void *ctx, const char *line)
+{
+    struct stk_api *a = ctx;
+
+    if (a->cfg.warn)
+        a->cfg.warn(a->cfg.ctx, line);
+}
+
 int stk_api_new(const struct stk_api_config *cfg, struct stk_api **ret_api, struct stk_err *err)
 {
     struct stk_api *a = calloc(1, sizeof(*a));
@@ -51,7 +60,9 @@ int stk_api_new(const struct stk_api_config *cfg, struct stk_api **ret_api, stru
                                    .ctx = a,
                                    .identify = stk_api_identify,
                                    .log = on_http_log,
-                                   .hosts = cfg->hosts};
+                                   .warn = on_http_warn,
+                                   .hosts = cfg->hosts,
+                                   .own_user_only = cfg->own_user_only};
     int rc;
 
     if (!a || !tick || !feed) {
@@ -62,8 +73,7 @@ int stk_api_new(const struct stk_api_config *cfg, struct stk_api **ret_api, stru
     }
     a->cfg = *cfg;
     a->opened = stk_api_now(a);
-    rc = stk_api_secret(a->login, sizeof(a->login), err);
-    rc = rc < 0 ? rc : stk_http_new(&http, &a->http, err);
+    rc = stk_http_new(&http, &a->http, err);
     if (rc < 0) {
         free(a);
         free(tick);
@@ -129,15 +139,6 @@ void stk_api_set_trouble(struct stk_api *a, const char *sentence)
     (void)snprintf(a->trouble, sizeof(a->trouble), "%s", sentence ? sentence : "");
 }
 
-void stk_api_login_link(const struct stk_api *a, char *buf, size_t size)
-{
-    const char *url = stk_http_url(a->http);
-
-    buf[0] = '\0';
-    if (*url)
-        (void)snprintf(buf, size, "%s/?token=%s", url, a->login);
-}
-
 void stk_api_stop(struct stk_api *a)
 {
     stk_http_stop(a->http);
@@ -155,13 +156,14 @@ void stk_api_free(struct stk_api *a)
     stk_api_questions_free(a);
     stk_http_free(a->http);
     stk_looks_free(a);
+    stk_listings_free(a);
+    stk_leases_done(&a->leases);
     uv_close((uv_handle_t *)a->tick, free_handle);
     uv_close((uv_handle_t *)a->feed_timer, free_handle);
     json_decref(a->sample);
     json_decref(a->alerts);
     free(a->feed_text.text);
     stk_line_free(a->line);
-    explicit_bzero(a->login, sizeof(a->login));
     free(a);
 }
 
@@ -172,6 +174,13 @@ stk_time stk_api_now(const struct stk_api *a)
     const struct stk_live_config *cfg = stk_live_config(a->cfg.live);
 
     return cfg->clock(cfg->ctx);
+}
+
+stk_time stk_api_ahead(const struct stk_api *a)
+{
+    const struct stk_live_config *cfg = stk_live_config(a->cfg.live);
+
+    return cfg->ahead ? cfg->ahead(cfg->ctx) : 0;
 }
 
 struct element { /* of an array: what is looked for, and what was found */
@@ -291,7 +300,6 @@ void stk_api_fail(struct stk_request *r, int rc, const struct stk_err *err)
     case EPERM:
         status = 403;
         break;
-    case EINVAL:
     case EBADMSG:
         status = 400;
         break;
@@ -304,9 +312,15 @@ void stk_api_fail(struct stk_request *r, int rc, const struct stk_err *err)
     case E2BIG:
         status = 413;
         break;
+    case EINVAL:
     case ERANGE:
         status = 422;
         break;
+    case EAGAIN:
+    case ENOMEM:
+        stk_request_error(r, 503, rc == -ENOMEM ? "no_memory" : "busy", "%s",
+                          err->text[0] ? err->text : strerror(-rc));
+        return;
     case ENOSPC:
     case EROFS:
     case EIO:
@@ -321,8 +335,14 @@ void stk_api_fail(struct stk_request *r, int rc, const struct stk_err *err)
 int stk_api_begin(struct stk_api *a, struct stk_err *err)
 {
     struct stk_err why = {""};
-    int rc = stk_live_pending(a->cfg.live) ? stk_live_turn(a->cfg.live, &why) : 0;
+    int rc = 0;
 
+    if (stk_live_pending(a->cfg.live) && !stk_live_is_open(a->cfg.live))
+        rc = stk_live_turn(a->cfg.live, &why);
+    if (rc == 0 && stk_live_is_open(a->cfg.live))
+        rc = stk_err_set(&why, -EAGAIN,
+                         "a large request is being taken in, and nothing else is written "
+                         "meanwhile; try again in some seconds");
     if (rc < 0)
         return stk_err_set(err, rc, "%s", why.text);
     stk_api_after_turn(a);

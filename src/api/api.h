@@ -13,11 +13,18 @@
 
 struct stk_api;
 
+struct stk_api_logins {
+    uint64_t idle_s, age_s; /* of sessions: that are not used; of all; 0: no bound */
+    uint64_t tokens_per_user, sessions_per_user;
+};
+
 struct stk_api_config { /* borrowed for life */
     uv_loop_t *loop;
     struct stk_live *live;
     const char *version, *state_dir;
     bool virtual_gpus;
+    bool slurm;                                   /* Slurm runs the jobs */
+    bool own_user_only;                           /* as in stk_http_config */
     const char *const *admins, *const *operators; /* user names, end with NULL; may be NULL */
     const char *const *hosts;                     /* as in stk_http_config */
     const char *whatif;                           /* path of stoker-whatif; NULL: it is not there */
@@ -44,15 +51,20 @@ struct stk_api_config { /* borrowed for life */
     void (*usage)(void *ctx, stk_job_number number, struct stk_usage *u);
     /* Optional: notable things, one line each. */
     void (*log)(void *ctx, const char *line);
+    void (*warn)(void *ctx, const char *line); /* a line that operators should see */
     void *ctx;
 };
 
 int stk_api_new(const struct stk_api_config *cfg, struct stk_api **ret_api, struct stk_err *err);
 /* The server, to open its doors. It belongs to the api. */
 struct stk_http *stk_api_http(struct stk_api *api);
+/* The role that the configuration gives this user. */
+enum stk_role stk_api_role(struct stk_api *api, uint32_t uid);
 /* Who is what, and our names, after the configuration was read again; borrowed as in the config. */
 void stk_api_set_names(struct stk_api *api, const char *const *admins, const char *const *operators,
                        const char *const *hosts);
+/* How long browsers stay logged in, and how many there may be. Until this is said: none. */
+void stk_api_set_logins(struct stk_api *api, const struct stk_api_logins *l);
 /* To be called after every turn: answers those who wait, feeds those who listen. */
 void stk_api_after_turn(struct stk_api *api);
 /* The latest line of "stoker-gpu watch". */
@@ -75,8 +87,9 @@ void stk_api_tell(struct stk_api *api, stk_job_number number, const char *type,
                   const char *sentence);
 /* What is wrong with the daemon ("cannot write to the disk"); NULL: nothing. Shown by health. */
 void stk_api_set_trouble(struct stk_api *api, const char *sentence);
-/* A link that logs a browser in as the daemon's own user; "" when not listening on TCP. */
-void stk_api_login_link(const struct stk_api *api, char *buf, size_t size);
+/* A new link that logs a browser in as the daemon's own user, once; "" when not listening on TCP.
+ */
+void stk_api_login_link(struct stk_api *api, char *buf, size_t size);
 
 void stk_api_stop(struct stk_api *api);
 /* Its memory goes when the loop has run once more. NULL is a no-op. */

@@ -188,25 +188,33 @@ static bool name_ok(const char *s)
     return n > 0 && s[n] == '\0' && n <= MAX_NAME;
 }
 
-static const char *read_baseline(struct counting *c, json_t *body, double now)
+/* 0, or the status of the refusal and its sentence. */
+static int read_baseline(struct counting *c, json_t *body, double now, const char **ret_wrong)
 {
     const char *name = "", *note = "";
     double since = 0, until = now;
 
+    *ret_wrong = NULL;
     if (json_unpack(body, "{s:s,s:F,s?F,s?s !}", "name", &name, "since", &since, "until", &until,
                     "note", &note) < 0)
-        return "a baseline has name, since and until (seconds since 1970), and note";
-    if (!name_ok(name))
-        return "a name is 1 to 64 letters, digits, _ - or .";
-    if (since < 0 || since >= until || until > now + 1)
-        return "since must be before until, and until not in the future";
+        *ret_wrong = "a baseline has name, since and until (seconds since 1970), and note";
+    else if (!name_ok(name))
+        *ret_wrong = "a name is 1 to 64 letters, digits, _ - or .";
+    else if (since < 0 || until < 0)
+        *ret_wrong = "since and until are seconds since 1970, from 0 on";
+    if (*ret_wrong)
+        return 400;
     if (strlen(note) > MAX_NOTE)
-        return "a note is at most 1000 bytes";
+        *ret_wrong = "a note is at most 1000 bytes";
+    else if (since >= until || until > now + 1)
+        *ret_wrong = "since must be before until, and until not in the future";
+    if (*ret_wrong)
+        return 422;
     (void)snprintf(c->name, sizeof(c->name), "%s", name);
     (void)snprintf(c->note, sizeof(c->note), "%s", note);
     c->since = since;
     c->until = until;
-    return NULL;
+    return 0;
 }
 
 static int is_there(void *ctx, const struct stk_baseline *b)
@@ -223,6 +231,7 @@ void stk_do_baseline_new(void *ctx, struct stk_request *r)
     struct counting *c;
     json_t *body = NULL;
     bool there = false;
+    int status;
 
     if (stk_request_body(r, &body) < 0)
         return;
@@ -231,12 +240,12 @@ void stk_do_baseline_new(void *ctx, struct stk_request *r)
         json_decref(body);
         return;
     }
-    wrong = read_baseline(c, body, (double)stk_api_now(a) / 1e6);
+    status = read_baseline(c, body, (double)stk_api_now(a) / 1e6, &wrong);
     json_decref(body);
-    if (!wrong)
+    if (!status)
         (void)stk_store_baselines(stk_live_store(a->cfg.live), c->name, is_there, &there, NULL);
-    if (wrong || there) {
-        stk_request_error(r, there ? 409 : 400, NULL, "%s",
+    if (status || there) {
+        stk_request_error(r, there ? 409 : status, NULL, "%s",
                           there ? "there is a baseline of this name already" : wrong);
         counting_free(c);
         return;
@@ -267,13 +276,13 @@ void stk_do_baseline_compare(void *ctx, struct stk_request *r)
         return;
     }
     since = (uint64_t)json_number_value(json_object_get(json_array_get(list, 0), "until"));
-    if (stk_request_number(r, "since", since, INT32_MAX * UINT64_C(4), &since) < 0 ||
-        stk_request_number(r, "until", now, INT32_MAX * UINT64_C(4), &until) < 0) {
+    if (stk_request_number(r, "since", since, STK_API_MAX_TIME, &since) < 0 ||
+        stk_request_number(r, "until", now, STK_API_MAX_TIME, &until) < 0) {
         json_decref(list);
         return;
     }
     if (since >= until) {
-        stk_request_error(r, 400, NULL, "since must be before until");
+        stk_request_error(r, 422, NULL, "since must be before until");
         json_decref(list);
         return;
     }

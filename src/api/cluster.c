@@ -10,9 +10,13 @@
 struct stk_job_counts stk_count_jobs(const struct stk_api *a)
 {
     const struct stk_state *s = stk_core_state(stk_live_core(a->cfg.live));
-    struct stk_job_counts c = {
-        .live = s->n_live, .blocked = s->n_blocked, .waiting = s->n_waiting, .leased = s->n_leased};
+    struct stk_job_counts c = {.leased = s->n_leased};
+    struct stk_live_shown shown;
 
+    stk_live_show(a->cfg.live, &shown);
+    c.live = shown.live;
+    c.blocked = shown.blocked;
+    c.waiting = shown.waiting;
     for (uint32_t p = 0; p < s->n_pools; p++)
         c.stopping += s->pools[p].n_stopping;
     c.held = c.live - c.blocked - c.waiting - c.leased - c.stopping;
@@ -27,8 +31,13 @@ static json_t *show_counts(const struct stk_job_counts *c)
                      (json_int_t)c->stopping);
 }
 
-/* A few of the running and of the others, oldest first. */
-static void list_jobs(struct stk_api *a, json_t *running, json_t *waiting)
+struct list {
+    struct stk_writer text;
+    uint32_t n;
+};
+
+/* One pass over the jobs; 'running' may be NULL. */
+static void list_some(struct stk_api *a, struct list *running, struct list *waiting, bool in_line)
 {
     const struct stk_show view = {.api = a};
     const struct stk_core *core = stk_live_core(a->cfg.live);
@@ -36,14 +45,31 @@ static void list_jobs(struct stk_api *a, json_t *running, json_t *waiting)
 
     for (uint32_t n = 0; e && n < MAX_SCAN; n++, e = stk_live_next(a->cfg.live, e->number)) {
         uint32_t slot = stk_core_find(core, e->number);
-        json_t *list;
+        struct list *list;
+        uint32_t place;
 
         if (slot == STK_NONE)
             continue;
         list = stk_core_state(core)->jobs[slot].lease ? running : waiting;
-        if (json_array_size(list) < MAX_ROWS)
-            (void)json_array_append_new(list, stk_show_live(&view, e));
+        place = list == waiting ? stk_line_place(a, slot) : 0;
+        if (list == waiting && in_line != (place > 0 && place <= MAX_ROWS))
+            continue;
+        if (list && list->n++ < MAX_ROWS)
+            stk_show_live(&view, &list->text, e);
     }
+}
+
+/* A few of the running, and of the others: those that are first in line, then those that have no
+ * place in it. */
+static void list_jobs(struct stk_api *a, struct list *running, struct list *waiting)
+{
+    stk_write_open(&running->text, NULL, '[');
+    stk_write_open(&waiting->text, NULL, '[');
+    list_some(a, running, waiting, true);
+    if (waiting->n < MAX_ROWS)
+        list_some(a, NULL, waiting, false);
+    stk_write_close(&running->text, ']');
+    stk_write_close(&waiting->text, ']');
 }
 
 static json_t *list_gpus(const struct stk_owners *v)
@@ -72,25 +98,26 @@ void stk_do_cluster(void *ctx, struct stk_request *r)
     struct stk_api *a = ctx;
     const struct stk_live_config *cfg = stk_live_config(a->cfg.live);
     struct stk_job_counts c = stk_count_jobs(a);
-    json_t *running = json_array(), *waiting = json_array();
+    struct list running = {.n = 0}, waiting = {.n = 0};
+    struct stk_writer all = {0};
     struct stk_owners v;
 
     if (stk_owners_look(&v, a, stk_request_who(r)) < 0) {
-        json_decref(running);
-        json_decref(waiting);
         stk_request_error(r, 503, "busy", "out of memory");
         return;
     }
-    list_jobs(a, running, waiting);
-    stk_request_json(r, 200,
-                     json_pack("{s:s,s:s,s:b,s:o,s:I,s:I,s:o,s:o,s:o,s:o,s:o}", "version",
-                               a->cfg.version, "policy", cfg->policy, "virtual",
-                               a->cfg.virtual_gpus, "now", stk_show_time(stk_api_now(a)), "seq",
-                               (json_int_t)stk_live_seq(a->cfg.live), "nodes",
-                               (json_int_t)cfg->core.n_nodes, "jobs", show_counts(&c), "gpus",
-                               show_gpu_counts(&v), "gpu_list", list_gpus(&v), "running", running,
-                               "waiting", waiting));
-    stk_api_stay_logged_in(a, r);
+    list_jobs(a, &running, &waiting);
+    stk_write_open(&all, NULL, '{');
+    stk_write_members(&all, json_pack("{s:s,s:s,s:b,s:o,s:I,s:I,s:o,s:o,s:o}", "version",
+                                      a->cfg.version, "policy", cfg->policy, "virtual",
+                                      a->cfg.virtual_gpus, "now", stk_show_time(stk_api_now(a)),
+                                      "seq", (json_int_t)stk_live_seq(a->cfg.live), "nodes",
+                                      (json_int_t)cfg->core.n_nodes, "jobs", show_counts(&c),
+                                      "gpus", show_gpu_counts(&v), "gpu_list", list_gpus(&v)));
+    stk_write_written(&all, "running", &running.text);
+    stk_write_written(&all, "waiting", &waiting.text);
+    stk_write_close(&all, '}');
+    stk_request_written(r, &all);
     stk_owners_done(&v);
 }
 
@@ -100,11 +127,13 @@ void stk_do_health(void *ctx, struct stk_request *r)
     const struct stk_who *who = stk_request_who(r);
     stk_time now = stk_api_now(a);
     json_t *o = json_pack(
-        "{s:s,s:s,s:s,s:o,s:f,s:I,s:I,s:b}", "status", a->trouble[0] ? "trouble" : "ok", "version",
-        a->cfg.version, "policy", stk_live_config(a->cfg.live)->policy, "now", stk_show_time(now),
-        "up_s", (double)(now - a->opened) / 1e6, "seq", (json_int_t)stk_live_seq(a->cfg.live),
-        "jobs", (json_int_t)stk_live_count(a->cfg.live), "virtual", a->cfg.virtual_gpus);
+        "{s:s,s:s,s:s,s:o,s:f,s:I,s:I,s:b,s:s}", "status", a->trouble[0] ? "trouble" : "ok",
+        "version", a->cfg.version, "policy", stk_live_config(a->cfg.live)->policy, "now",
+        stk_show_time(now), "up_s", (double)(now - a->opened) / 1e6, "seq",
+        (json_int_t)stk_live_seq(a->cfg.live), "jobs", (json_int_t)stk_live_count(a->cfg.live),
+        "virtual", a->cfg.virtual_gpus, "engine", a->cfg.slurm ? "slurm" : "local");
 
+    (void)json_object_set_new(o, "clock_ahead_s", json_real((double)stk_api_ahead(a) / 1e6));
     (void)json_object_set_new(o, "trouble", a->trouble[0] ? json_string(a->trouble) : json_null());
     if (who) {
         static const char *const roles[] = {"user", "operator", "admin"};

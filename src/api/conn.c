@@ -15,6 +15,9 @@
 
 #include "api/conn.h"
 
+#define NARROW ((size_t)64 << 10) /* bytes of an answer that every socket has room for */
+#define WIDE ((size_t)1 << 20)    /* the largest buffer of a socket */
+
 static void unlink_conn(struct stk_conn *c)
 {
     struct stk_conn_list *l = &c->door->list[c->state];
@@ -102,6 +105,19 @@ static void opened(struct stk_door *d, struct MHD_Connection *mhd, void **socket
     *socket_ctx = c;
 }
 
+/* A long answer that does not fit into the socket's buffer goes on when the loop comes around, once
+ * for each part. The buffer is made larger once and stays so, for the next page. */
+void stk_conn_widen(struct stk_conn *c, size_t len)
+{
+    const int bytes = len < WIDE ? (int)(len + len / 4) : (int)WIDE;
+
+    if (len <= NARROW || (size_t)bytes <= c->wide || !c->door->is_unix)
+        return;
+    c->wide = (size_t)bytes;
+    if (setsockopt(c->fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)) < 0)
+        (void)setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+}
+
 void stk_conn_notify(void *cls, struct MHD_Connection *mhd, void **socket_ctx,
                      enum MHD_ConnectionNotificationCode code)
 {
@@ -127,6 +143,29 @@ uint32_t stk_conn_held(const struct stk_http *h, uint32_t uid)
         for (struct stk_conn *c = h->doors[i].list[STK_CONN_BUSY].first; c; c = c->next)
             n += c->req && c->req->known && c->req->who.uid == uid;
     return n;
+}
+
+size_t stk_conn_bytes(const struct stk_http *h, uint32_t uid)
+{
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < h->n_doors; i++)
+        for (int s = STK_CONN_READING; s <= STK_CONN_BUSY; s++)
+            for (struct stk_conn *c = h->doors[i].list[s].first; c; c = c->next)
+                if (c->req && c->req->known && c->req->who.uid == uid)
+                    n += c->req->body.cap;
+    return n;
+}
+
+void stk_http_each(struct stk_http *h, stk_request_fn fn, void *ctx)
+{
+    for (uint32_t i = 0; i < h->n_doors; i++)
+        for (int s = STK_CONN_READING; s <= STK_CONN_BUSY; s++)
+            for (struct stk_conn *c = h->doors[i].list[s].first, *next; c; c = next) {
+                next = c->next;
+                if (c->req && c->req->known && c->req->pass.id != 0)
+                    fn(ctx, c->req);
+            }
 }
 
 /* Tells requests that sleep when their client has left. */

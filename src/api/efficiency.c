@@ -27,30 +27,47 @@ json_t *stk_spent_number(double v)
     return v < 0 ? json_null() : json_real(round(v * 1e6) / 1e6);
 }
 
-void stk_spent_job(struct stk_api *a, stk_job_number number, double gpus, stk_time run,
-                   struct stk_spent_job *ret)
+static void add_usage(struct stk_spent_job *j, const struct stk_usage *u)
 {
+    j->seen_s = u->seen_s;
+    j->mem_mib = u->gpu_mem_mib;
+    j->cpus = u->seen_s > 0 ? u->cpu_s / u->seen_s : 0;
+    for (uint32_t i = 0; i < STK_USAGE_GPUS; i++) {
+        j->measured += u->had[i] > 0;
+        j->idle += u->had[i] > 0 && u->active[i] < STK_IDLE_BELOW * (double)u->had[i];
+    }
+}
+
+int stk_spent_job(struct stk_api *a, const struct stk_record *r, struct stk_period p,
+                  struct stk_gpu_amounts *bins, struct stk_spent_job *ret, struct stk_err *err)
+{
+    struct stk_store *st = stk_live_store(a->cfg.live);
     struct stk_usage u = {0};
     struct stk_spent_job j = {
-        .gpus = gpus, .gpu_h = gpus * (double)run / 3.6e9, .util = -1, .kwh = -1};
+        .gpus = r->gpu_milli ? (double)r->gpus * r->gpu_milli / 1000 : (double)r->gpus, .kwh = -1};
+    struct stk_job_past past;
+    int rc = stk_leases_read(&a->leases, st, r, err);
 
-    if (stk_store_usage_get(stk_live_store(a->cfg.live), number, &u, NULL) < 0)
+    if (rc < 0)
+        return rc;
+    if (stk_store_usage_get(st, r->number, &u, NULL) < 0)
         u = (struct stk_usage){0};
     if (a->cfg.usage)
-        a->cfg.usage(a->cfg.ctx, number, &u);
-    j.seen_s = u.seen_s;
-    j.mem_mib = u.gpu_mem_mib;
-    j.cpus = u.seen_s > 0 ? u.cpu_s / u.seen_s : 0;
-    for (uint32_t i = 0; i < STK_USAGE_GPUS; i++) {
-        j.measured += u.had[i] > 0;
-        j.idle += u.had[i] > 0 && u.active[i] < STK_IDLE_BELOW * (double)u.had[i];
-    }
-    if (u.gpu_s > 0 && j.measured > 0)
-        j.util = u.active_s / u.gpu_s;
-    if (u.energy_j > 0)
-        j.kwh = u.energy_j / 3.6e6;
+        a->cfg.usage(a->cfg.ctx, r->number, &u);
+    past = (struct stk_job_past){.lease = a->leases.list,
+                                 .n = a->leases.n,
+                                 .sampled = stk_figures_of_seconds(u.gpu_s),
+                                 .active = stk_figures_of_seconds(u.active_s)};
+    stk_figures_of_job(&past, p, stk_api_now(a), &j.f, bins);
+    add_usage(&j, &u);
+    j.gpu_h = stk_figures_hours(j.f.allocated);
+    j.util = stk_figures_ratio(j.f.active, j.f.measured);
+    if (u.energy_j > 0 && j.f.ever > 0)
+        j.kwh = u.energy_j / 3.6e6 * (double)j.f.allocated /
+                (double)(j.f.sampled > 0 ? j.f.sampled : j.f.ever);
     j.money = stk_spent_money(a, j.gpu_h, j.kwh);
     *ret = j;
+    return 0;
 }
 
 const char *stk_spent_verdict(const struct stk_spent_job *j)
@@ -100,13 +117,13 @@ json_t *stk_spent_show(struct stk_api *a, const struct stk_spent_job *j)
                      "advice", advice[0] ? json_string(advice) : json_null());
 }
 
-void stk_spent_set(const struct stk_show *v, json_t *o, const struct stk_record *rec, stk_time run)
+void stk_spent_set(const struct stk_show *v, json_t *o, const struct stk_record *rec)
 {
-    double gpus = rec->gpu_milli ? (double)rec->gpus * rec->gpu_milli / 1000 : (double)rec->gpus;
+    const struct stk_period life = {0, stk_api_now(v->api)};
     struct stk_spent_job j;
 
-    if (!v->detail || run <= 0 || gpus <= 0)
+    if (!v->detail || rec->gpus == 0 || rec->lease.from == 0 ||
+        stk_spent_job(v->api, rec, life, NULL, &j, NULL) < 0)
         return;
-    stk_spent_job(v->api, rec->number, gpus, run, &j);
     (void)json_object_set_new(o, "efficiency", stk_spent_show(v->api, &j));
 }

@@ -35,7 +35,7 @@ struct stk_feed {
     char *extra; /* what is not in the journal, to be sent between two events of it */
     size_t n_extra, at_extra;
     uint64_t sent_ms;
-    bool beat;
+    bool beat, said_bye;
 };
 
 #define MAX_EXTRA ((size_t)65536) /* of a listener that takes nothing: more is dropped */
@@ -67,11 +67,14 @@ static void add_detail(const struct stk_api *a, json_t *o, const struct stk_even
     } else if (ev->type == STK_EV_EXITED) {
         set(o, "cause", json_string(stk_show_cause(ev->u.exit.cause)));
         set(o, "code", json_integer(ev->u.exit.code));
+        if (ev->u.exit.ended) /* the engine heard of it later */
+            set(o, "ended", stk_show_time(ev->u.exit.ended));
     } else if (ev->type == STK_EV_EVICT) {
         set(o, "suspend", json_boolean(ev->u.evict.suspend));
         set(o, "by_hand", json_boolean(ev->u.evict.by_hand));
         set(o, "moved", json_boolean(ev->u.evict.moved));
         set(o, "kill", json_boolean(ev->u.evict.kill));
+        stk_show_evictor(a, o, ev);
     } else if (ev->type == STK_EV_UPDATE) {
         set(o, "priority", json_integer(ev->u.update.priority));
         set(o, "estimate_s", json_real((double)ev->u.update.estimate / 1e6));
@@ -262,10 +265,14 @@ static ssize_t fill(void *ctx, char *buf, size_t max, bool stopping)
 
     if (f->at == f->len && f->at_extra < f->n_extra)
         return (ssize_t)send_extra(f, buf, max);
-    if (f->at == f->len)
+    if (f->at == f->len && !stopping) /* a client that is far behind must not hold the stop up */
         refill(f);
-    if (f->at == f->len && stopping)
+    if (f->at == f->len && stopping && f->said_bye)
+        return STK_STREAM_END;
+    if (f->at == f->len && stopping) {
+        f->said_bye = true;
         return snprintf(buf, max, "%s", bye); /* blocks are much larger than this */
+    }
     if (f->at == f->len && f->beat) {
         f->beat = false;
         f->sent_ms = uv_now(f->api->cfg.loop);

@@ -5,11 +5,14 @@
 #define STK_API_HANDLERS_H
 
 #include "api/api.h"
+#include "figures/figures.h"
 #include "model/reason.h"
 
-#define STK_API_PAGE 100u      /* rows of a list, when not said */
-#define STK_API_MAX_PAGE 1000u /* ... at most */
+#define STK_API_PAGE 100u                          /* rows of a list, when not said */
+#define STK_API_MAX_PAGE 1000u                     /* ... at most */
+#define STK_API_MAX_TIME (INT32_MAX * UINT64_C(4)) /* seconds since 1970 that a query may say */
 
+struct stk_listings;
 struct stk_looks;
 struct stk_wait; /* wait.c: a request that waits for a job */
 struct stk_feed; /* events.c: a stream of events */
@@ -42,8 +45,11 @@ struct stk_api {
         stk_job_number array;
         uint32_t at_once;
     } array_limit;
-    struct stk_looks *looks;        /* look.c; NULL: nobody has asked yet */
-    struct stk_line *line;          /* NULL: nobody has looked yet */
+    struct stk_listings *listings;  /* listing.c; NULL: not asked for yet */
+    struct stk_looks *looks;        /* look.c; NULL: not asked for yet */
+    struct stk_leases leases;       /* of the job that is looked at */
+    double allocated_gpu_s;         /* the largest that /metrics has said */
+    struct stk_line *line;          /* NULL: not asked for yet */
     struct stk_question *questions; /* in line; only the first may run */
     int64_t last_question;          /* its id; 0: not looked up yet */
     uint32_t counting;              /* baseline.c: requests that wait for figures */
@@ -57,28 +63,44 @@ struct stk_api {
         double oldest_s; /* how long the oldest has waited */
     } reasons;
     char trouble[256];
-    char login[80]; /* secret of the login link */
+    struct stk_api_logins logins;
+    struct stk_code { /* of a login link (login.c) */
+        uint8_t hash[32];
+        struct stk_who who;
+        struct stk_pass pass; /* made with this */
+        uint64_t until_ms;    /* 0: none */
+    } codes[64];
     stk_time opened;
     struct stk_user users[64];
 };
 
 /* users.c */
-int stk_api_identify(void *ctx, const struct stk_peer *peer, struct stk_who *ret);
+int stk_api_identify(void *ctx, const struct stk_peer *peer, struct stk_who *ret,
+                     struct stk_pass *ret_pass);
 void stk_api_fill_who(struct stk_api *a, uint32_t uid, uint32_t gid, struct stk_who *ret);
-int64_t stk_api_token_left_s(const struct stk_api *a, const char *token); /* until it expires */
-int stk_api_secret(char *buf, size_t size, struct stk_err *err);          /* a new random one */
+/* A new random one that begins so. */
+int stk_api_secret(const char *prefix, char *buf, size_t size, struct stk_err *err);
 
-/* page.c: a browser that is logged in stays so; adds to an answer that was given. */
-void stk_api_stay_logged_in(struct stk_api *a, struct stk_request *r);
+/* pass.c: until when a session lasts that is used now. */
+stk_time stk_pass_until(const struct stk_api *a, stk_time now, stk_time ends);
+/* Writes down that it was used, if that was not done lately; moves the end of a session. */
+void stk_pass_note_use(struct stk_api *a, struct stk_token *t, stk_time now);
+void stk_pass_tick(struct stk_api *a);    /* ends what came with something that has expired */
+void stk_pass_changed(struct stk_api *a); /* ends what came with something that was deleted */
+/* Whether who asks may have jobs run for them; if not, the request has been answered. */
+bool stk_api_may_run(struct stk_request *r);
+const char *stk_role_name(uint32_t role); /* tokens.c */
 
 /* api.c */
-stk_time stk_api_now(const struct stk_api *a); /* the scheduler's own is that of its last turn */
+stk_time stk_api_now(const struct stk_api *a);   /* the scheduler's own is that of its last turn */
+stk_time stk_api_ahead(const struct stk_api *a); /* of the wall clock */
 void stk_api_need_tick(struct stk_api *a);
 /* The {id} of the path, "12" or "12_4" (of an array); on failure the request has been answered. */
 int stk_api_job_number(struct stk_api *a, struct stk_request *r, stk_job_number *ret);
 /* "limit", with the usual bounds. */
 int stk_api_limit(struct stk_request *r, uint32_t *ret);
-/* Answers with an error of ours: -ENOENT is 404 and so on. */
+/* Answers with an error of ours: -ENOENT is 404, -EBADMSG (the body breaks the schema) 400, -EINVAL
+ * 422 and so on. */
 void stk_api_fail(struct stk_request *r, int rc, const struct stk_err *err);
 /* Runs the turn that is due, if any: the store is then free for a transaction of our own, which is
  * begun. */
@@ -89,8 +111,9 @@ void stk_api_reply(void *ctx, int status, json_t *take_body); /* stk_reply_fn of
 
 /* metrics.c: at most so old that it does not matter. */
 const struct stk_api_reasons *stk_api_reasons(struct stk_api *a);
-void stk_looks_free(struct stk_api *a); /* look.c */
-void stk_line_free(struct stk_line *l); /* line.c; NULL is a no-op */
+void stk_looks_free(struct stk_api *a);    /* look.c */
+void stk_listings_free(struct stk_api *a); /* listing.c */
+void stk_line_free(struct stk_line *l);    /* line.c; NULL is a no-op */
 
 /* events.c: an event of the journal as it is shown, a new reference; NULL: it is not shown. */
 json_t *stk_api_event(const struct stk_api *a, const struct stk_row *row, struct stk_wire *wire);
@@ -125,7 +148,7 @@ stk_handler stk_do_jobs, stk_do_submit, stk_do_job, stk_do_verb, stk_do_act, stk
     stk_do_reserve, stk_do_unreserve, stk_do_token_new, stk_do_token_delete, stk_do_events,
     stk_do_health, stk_do_metrics, stk_do_openapi, stk_do_page, stk_do_page_js, stk_do_page_css,
     stk_do_rules, stk_do_rule, stk_do_rule_new, stk_do_rule_delete, stk_do_rule_test;
-stk_handler stk_do_job_events;
+stk_handler stk_do_job_events, stk_do_login, stk_do_login_code, stk_do_logout;
 /* measured */
 stk_handler stk_do_alerts, stk_do_summary, stk_do_usage, stk_do_series, stk_do_metrics_jobs,
     stk_do_metrics_dcgm;

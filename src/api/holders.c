@@ -226,7 +226,7 @@ static json_t *say_claim(const struct asking *q, stk_time back)
     char text[320], when[80] = "";
 
     if (back > 0)
-        stk_say_when(back, q->say->now, when, sizeof(when));
+        stk_say_when(q->say, back, when, sizeof(when));
     (void)snprintf(text, sizeof(text), "is within %s%.60s, which uses %g of %g GPUs%s%s%s",
                    sure ? "the guarantee of " : "what is due to ", q->s->tenants[c->tenant].name,
                    gpus(c->used), gpus(c->amount), c->gpu_type ? " of a type" : "",

@@ -3,10 +3,6 @@
  *
  * Each listening socket has a libmicrohttpd daemon in external epoll mode: its epoll descriptor is
  * watched by the loop, and so is the time at which it wants to run although nothing came in.
- *
- * libmicrohttpd calls on_request() first with the headers, then with pieces of the body, then once
- * more: there the handler runs. Without an answer the connection is suspended, and on_request() is
- * called again when it was resumed.
  */
 #include "api/http.h"
 
@@ -21,10 +17,11 @@
 #include "api/conn.h"
 
 #define SWEEP_MS 1000
-#define MAX_PEM ((size_t)262144)
 #define SPARE_FILES 512 /* for everything that is not a connection */
 
 static void rearm(struct stk_door *d);
+static void close_retired(struct stk_http *h);
+static void watch_socket(struct stk_http *h);
 
 static void run_door(struct stk_door *d)
 {
@@ -62,112 +59,8 @@ void stk_door_kick(struct stk_door *d)
 static void on_sweep(uv_timer_t *t)
 {
     stk_conn_sweep(t->data);
-}
-
-/* ---- a request, step by step ---- */
-
-static enum MHD_Result send_answer(struct stk_request *r, struct MHD_Connection *mhd)
-{
-    return MHD_queue_response(mhd, (unsigned)r->status, r->response);
-}
-
-static enum MHD_Result begin(struct stk_conn *c, struct MHD_Connection *mhd, const char *url,
-                             const char *method, void **req_ctx)
-{
-    struct stk_request *r = c ? stk_request_new(c->door->http, c, mhd) : NULL;
-
-    if (!r)
-        return MHD_NO;
-    *req_ctx = r;
-    stk_conn_move(c, STK_CONN_READING);
-    stk_request_admit(r, url, method);
-    /* A short body is read before the refusal is sent: clients that send all before they read get
-     * to see it. */
-    return r->too_large ? send_answer(r, mhd) : MHD_YES;
-}
-
-static enum MHD_Result more(struct stk_request *r, const char *data, size_t *len)
-{
-    size_t n = *len;
-    int rc = 0;
-
-    *len = 0;
-    if (r->refused) { /* dropped; but not without end */
-        r->dropped += n;
-        return r->dropped > STK_HTTP_MAX_BODY ? MHD_NO : MHD_YES;
-    }
-    if (r->body.len + n > (r->route->takes ? STK_HTTP_MAX_BODY : 65536)) {
-        stk_request_error(r, 413, NULL, "the body is larger than %u bytes", STK_HTTP_MAX_BODY);
-        r->refused = true;
-        return MHD_YES;
-    }
-    rc = stk_request_take(r, data, n);
-    if (rc == 0)
-        return MHD_YES;
-    stk_request_error(r, 503, "busy", "too many large requests at once; try again");
-    r->refused = true;
-    return MHD_YES;
-}
-
-static enum MHD_Result dispatch(struct stk_request *r, struct MHD_Connection *mhd)
-{
-    struct stk_http *h = r->http;
-
-    if (!r->dispatched && !r->response) {
-        stk_conn_move(r->conn, STK_CONN_BUSY);
-        if (r->known && stk_conn_held(h, r->who.uid) > STK_HTTP_MAX_HELD)
-            stk_request_error(r, 429, NULL, "%s has more than %u requests waiting", r->who.user,
-                              STK_HTTP_MAX_HELD);
-        r->dispatched = true;
-        if (!r->response)
-            r->route->handle(h->cfg.ctx, r);
-    }
-    if (r->conn->state != STK_CONN_BUSY)
-        stk_conn_move(r->conn, STK_CONN_BUSY);
-    if (r->response)
-        return send_answer(r, mhd);
-    if (h->closing)
-        return MHD_NO;
-    r->asleep = true;
-    h->stats.held++;
-    MHD_suspend_connection(mhd);
-    return MHD_YES;
-}
-
-/* NOLINTNEXTLINE(readability-function-size): the library's signature */
-static enum MHD_Result on_request(void *cls, struct MHD_Connection *mhd, const char *url,
-                                  const char *method, const char *version, const char *data,
-                                  size_t *len, void **req_ctx)
-{
-    struct stk_request *r = *req_ctx;
-
-    (void)cls;
-    (void)version;
-    if (!r) {
-        const union MHD_ConnectionInfo *info =
-            MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-
-        return begin(info ? info->socket_context : NULL, mhd, url, method, req_ctx);
-    }
-    return *len > 0 ? more(r, data, len) : dispatch(r, mhd);
-}
-
-static void on_completed(void *cls, struct MHD_Connection *mhd, void **req_ctx,
-                         enum MHD_RequestTerminationCode code)
-{
-    struct stk_request *r = *req_ctx;
-
-    (void)cls;
-    (void)mhd;
-    (void)code;
-    if (!r)
-        return;
-    *req_ctx = NULL;
-    if (r->conn)
-        stk_conn_move(r->conn, STK_CONN_WAITING);
-    if (r->asleep)
-        r->http->stats.held--;
-    stk_request_over(r);
+    close_retired(t->data);
+    watch_socket(t->data);
 }
 
 static void on_log(void *cls, const char *fmt, va_list ap)
@@ -221,14 +114,27 @@ int stk_http_new(const struct stk_http_config *cfg, struct stk_http **ret_http, 
     return 0;
 }
 
-/* The door's half of the open files, so that one cannot starve the other. */
+/* The door's half of the open files, so that one cannot starve the other; where there are few, half
+ * of all is left for everything that is not a connection. */
 static uint32_t room(void)
 {
     struct rlimit l;
     uint64_t n = getrlimit(RLIMIT_NOFILE, &l) == 0 ? l.rlim_cur : 1024;
 
-    n = n > SPARE_FILES + 256 ? (n - SPARE_FILES) / 2 : 128;
+    n = (n - (n > (uint64_t)2 * SPARE_FILES ? SPARE_FILES : n / 2)) / 2;
+    n = n < 4 ? 4 : n;
     return n < 32768 ? (uint32_t)n : 32768;
+}
+
+/* Room for one more door; NULL: there is none. */
+static struct stk_door *free_door(struct stk_http *h)
+{
+    for (size_t i = 0; i < sizeof(h->doors) / sizeof(*h->doors); i++)
+        if (!h->doors[i].mhd) {
+            h->doors[i] = (struct stk_door){.fd = -1};
+            return &h->doors[i];
+        }
+    return NULL;
 }
 
 static int watch(struct stk_door *d, struct stk_err *err)
@@ -265,15 +171,18 @@ static int open_door(struct stk_http *h, struct stk_door *d, char *cert, char *k
     d->tls = cert != NULL;
     d->limit = room();
     /* clang-format off */
-    d->mhd = MHD_start_daemon(flags, 0, NULL, NULL, on_request, d,
+    d->mhd = MHD_start_daemon(flags, 0, NULL, NULL, stk_serve_request, d,
         MHD_OPTION_EXTERNAL_LOGGER, on_log, h,
         MHD_OPTION_LISTEN_SOCKET, d->fd,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)d->limit,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)STK_HTTP_POOL,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)STK_HTTP_STALL_S,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, d,
+        MHD_OPTION_NOTIFY_COMPLETED, stk_serve_completed, d,
         MHD_OPTION_NOTIFY_CONNECTION, stk_conn_notify, d,
         MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_UNESCAPE_CALLBACK, stk_strict_unescape, NULL,
+        MHD_OPTION_URI_LOG_CALLBACK, stk_strict_line, NULL,
         MHD_OPTION_ARRAY, cert ? tls : tls + 2,
         MHD_OPTION_END);
     /* clang-format on */
@@ -286,50 +195,134 @@ static int open_door(struct stk_http *h, struct stk_door *d, char *cert, char *k
     rc = watch(d, err);
     if (rc < 0) {
         MHD_stop_daemon(d->mhd);
+        d->mhd = NULL;
         return rc;
     }
-    h->n_doors++;
+    if (d - h->doors >= h->n_doors)
+        h->n_doors = (uint32_t)(d - h->doors) + 1;
     return 0;
+}
+
+/* Its number alone would not do: the next file may get the same. */
+static void look_at(const char *path, struct stk_socket_file *ret)
+{
+    struct statx st;
+
+    *ret = (struct stk_socket_file){0};
+    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, &st) < 0 ||
+        !S_ISSOCK(st.stx_mode))
+        return;
+    *ret = (struct stk_socket_file){.inode = st.stx_ino,
+                                    .major = st.stx_dev_major,
+                                    .minor = st.stx_dev_minor,
+                                    .born_s = st.stx_btime.tv_sec,
+                                    .born_ns = st.stx_btime.tv_nsec};
+}
+
+static unsigned socket_mode(const struct stk_http *h)
+{
+    return h->cfg.own_user_only ? 0600 : 0666;
+}
+
+static bool is_at(const char *path, const struct stk_socket_file *x)
+{
+    struct stk_socket_file y;
+
+    look_at(path, &y);
+    return y.inode != 0 && x->inode == y.inode && x->major == y.major && x->minor == y.minor &&
+           x->born_s == y.born_s && x->born_ns == y.born_ns;
+}
+
+static bool is_our_socket(const struct stk_http *h)
+{
+    return h->socket_path && is_at(h->socket_path, &h->socket);
+}
+
+/* Those who are connected at older doors stay; new ones come to 'fresh'. */
+static void retire_unix(struct stk_http *h, const struct stk_door *fresh)
+{
+    for (uint32_t i = 0; i < h->n_doors; i++) {
+        struct stk_door *d = &h->doors[i];
+
+        if (d != fresh && d->mhd && d->is_unix && !d->retired) {
+            d->retired = true;
+            (void)MHD_quiesce_daemon(d->mhd);
+            rearm(d);
+        }
+    }
+}
+
+/* When the door cannot be opened, the socket file is removed: a file without a listener would look
+ * like ours. The older door stays as it is. */
+static int open_unix(struct stk_http *h, int fd, struct stk_err *err)
+{
+    struct stk_door *d = free_door(h);
+    struct stk_socket_file made;
+    int rc;
+
+    look_at(h->socket_path, &made);
+    if (d) {
+        d->fd = fd;
+        d->is_unix = d->loopback = true;
+        rc = open_door(h, d, NULL, NULL, err);
+    } else {
+        (void)close(fd);
+        rc = stk_err_set(err, -EMFILE, "too many sockets");
+    }
+    if (rc == 0) {
+        h->socket = made;
+        retire_unix(h, d);
+    } else if (is_at(h->socket_path, &made)) {
+        (void)unlink(h->socket_path);
+    }
+    return rc;
 }
 
 int stk_http_listen_unix(struct stk_http *h, const char *path, struct stk_err *err)
 {
-    struct stk_door *d = &h->doors[h->n_doors];
-    int rc = stk_listen_unix(path, &h->lock_fd, &d->fd, err);
+    int fd = -1, rc = stk_listen_unix(path, socket_mode(h), &h->lock_fd, &fd, err);
 
     if (rc < 0)
         return rc;
     h->socket_path = strdup(path);
-    d->is_unix = d->loopback = true;
-    return open_door(h, d, NULL, NULL, err);
-}
-
-static int read_pem(const char *path, char **ret, struct stk_err *err)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char *text = fd < 0 ? NULL : calloc(1, MAX_PEM);
-    ssize_t n = text ? read(fd, text, MAX_PEM - 1) : -1;
-    int e = errno;
-
-    if (fd >= 0)
+    if (!h->socket_path) {
         (void)close(fd);
-    if (n <= 0 || !strstr(text, "-----BEGIN")) {
-        free(text);
-        return n < 0 ? stk_err_set(err, -e, "%s: %s", path, strerror(e))
-                     : stk_err_set(err, -EINVAL, "%s is not in PEM format", path);
+        return stk_err_set(err, -ENOMEM, "out of memory");
     }
-    *ret = text;
-    return 0;
+    return open_unix(h, fd, err);
 }
 
-static int check_reach(const struct stk_http_tcp *tcp, bool loopback, struct stk_err *err)
+static void say(const struct stk_http *h, const char *line)
 {
-    if (loopback || tcp->cert || tcp->insecure)
-        return 0;
-    return stk_err_set(err, -EPERM,
-                       "will not listen on %.100s without TLS, for tokens would be sent in the "
-                       "clear; give --tls-cert and --tls-key, or --insecure",
-                       tcp->address);
+    if (h->cfg.warn)
+        h->cfg.warn(h->cfg.ctx, line);
+}
+
+/* The socket file was removed or replaced, so new clients cannot connect. It is made again, unless
+ * another daemon answers there. Existing connections stay. */
+static void watch_socket(struct stk_http *h)
+{
+    struct stk_err err = {""};
+    char line[512];
+    int fd = -1, rc;
+
+    if (!h->socket_path || h->stopping || is_our_socket(h))
+        return;
+    rc = free_door(h) ? stk_listen_again(h->socket_path, socket_mode(h), &h->lock_fd, &fd, &err)
+                      : stk_err_set(&err, -EMFILE,
+                                    "it was removed too often; clients of the old "
+                                    "ones are still connected");
+    rc = rc < 0 ? rc : open_unix(h, fd, &err);
+    if (rc == 0)
+        (void)snprintf(line, sizeof(line), "the socket %.200s was gone; it was made again",
+                       h->socket_path);
+    else
+        (void)snprintf(line, sizeof(line),
+                       "the socket %.150s is gone and cannot be made again: %.300s", h->socket_path,
+                       err.text);
+    if (rc == 0 || !h->socket_told)
+        say(h, line);
+    h->socket_told = rc < 0;
 }
 
 /* An address that means "all of them" is of no use in a link. */
@@ -345,31 +338,18 @@ static void set_url(struct stk_http *h, const char *scheme, const char *shown)
 
 int stk_http_listen_tcp(struct stk_http *h, const struct stk_http_tcp *tcp, struct stk_err *err)
 {
-    struct stk_door *d = &h->doors[h->n_doors];
+    struct stk_door *d = free_door(h);
     char *cert = NULL, *key = NULL, shown[100];
-    int rc = 0;
+    int rc = stk_http_check_tcp(tcp, NULL, err);
 
-    if (!tcp->cert != !tcp->key)
-        return stk_err_set(err, -EINVAL, "TLS needs both a certificate and a key");
-    if (tcp->cert)
-        rc = read_pem(tcp->cert, &cert, err);
-    if (rc == 0 && tcp->key)
-        rc = read_pem(tcp->key, &key, err);
+    rc = rc < 0 ? rc : stk_pem_read(tcp, &cert, &key, NULL, err);
     if (rc == 0)
         rc = stk_listen_tcp(tcp->address, &d->fd, &d->loopback, shown, sizeof(shown), err);
-    if (rc == 0) {
-        rc = check_reach(tcp, d->loopback, err);
-        if (rc < 0)
-            (void)close(d->fd);
-        else
-            rc = open_door(h, d, cert, key, err);
-    }
+    if (rc == 0)
+        rc = open_door(h, d, cert, key, err);
     if (rc == 0)
         set_url(h, cert ? "https" : "http", shown);
-    free(cert);
-    if (key)
-        explicit_bzero(key, MAX_PEM);
-    free(key);
+    stk_pem_free(cert, key);
     return rc;
 }
 
@@ -402,12 +382,13 @@ void stk_http_stop(struct stk_http *h)
     if (h->stopping)
         return;
     h->stopping = true;
-    if (h->socket_path)
+    if (is_our_socket(h))
         (void)unlink(h->socket_path);
     for (uint32_t i = 0; i < h->n_doors; i++) {
         struct stk_conn *next;
 
-        (void)MHD_quiesce_daemon(h->doors[i].mhd);
+        if (h->doors[i].mhd && !h->doors[i].retired)
+            (void)MHD_quiesce_daemon(h->doors[i].mhd);
         for (struct stk_conn *c = h->doors[i].list[STK_CONN_BUSY].first; c; c = next) {
             next = c->next;
             if (c->req && c->req->asleep)
@@ -432,6 +413,20 @@ static void close_door(struct stk_door *d)
     uv_close((uv_handle_t *)d->timer, free_handle);
     MHD_stop_daemon(d->mhd);
     (void)close(d->fd);
+    d->mhd = NULL;
+}
+
+static void close_retired(struct stk_http *h)
+{
+    for (uint32_t i = 0; i < h->n_doors; i++) {
+        struct stk_door *d = &h->doors[i];
+        uint32_t n = 0;
+
+        for (int s = 0; s < STK_CONN_STATE_MAX; s++)
+            n += d->list[s].n;
+        if (d->mhd && d->retired && n == 0)
+            close_door(d);
+    }
 }
 
 void stk_http_free(struct stk_http *h)
@@ -441,7 +436,8 @@ void stk_http_free(struct stk_http *h)
     stk_http_stop(h);
     h->closing = true;
     for (uint32_t i = 0; i < h->n_doors; i++)
-        close_door(&h->doors[i]);
+        if (h->doors[i].mhd)
+            close_door(&h->doors[i]);
     uv_close((uv_handle_t *)h->sweep, free_handle);
     if (h->lock_fd >= 0)
         (void)close(h->lock_fd);

@@ -109,7 +109,7 @@ void stk_do_items(void *ctx, struct stk_request *r)
 
     if (stk_api_job_number(ctx, r, &number) < 0 || read_state(r, &k.q.state) < 0 ||
         stk_api_limit(r, &k.limit) < 0 ||
-        stk_request_number(r, "after", UINT32_MAX, UINT32_MAX, &after) < 0)
+        stk_request_number(r, "after", UINT32_MAX, UINT32_MAX - 1, &after) < 0)
         return;
     k.q.from = after == UINT32_MAX ? 0 : (uint32_t)after + 1;
     e = stk_live_entry(k.api->cfg.live, number);

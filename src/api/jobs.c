@@ -1,48 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jobs.c - submitting jobs and looking at those that have not ended. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/handlers.h"
-#include "api/show.h"
+#include "api/listing.h"
 #include "core/state.h"
 
 #define MAX_SCAN 100000u /* jobs looked at for one page */
 #define MAX_KEY 128u
+#define MAX_HELD ((size_t)128 << 20)     /* bytes of descriptions that wait, */
+#define MAX_HELD_USER ((size_t)32 << 20) /* of one user, */
+#define SMALL 65536u                     /* beside requests as small as this */
+
+/* Whether its descriptions may wait, too; else it is answered. */
+static bool has_room(struct stk_api *a, struct stk_request *r, const struct stk_many *jobs)
+{
+    const struct stk_who *who = stk_request_who(r);
+    const size_t most = who->role >= STK_ROLE_OPERATOR ? MAX_HELD : MAX_HELD_USER;
+
+    if (jobs->bytes > SMALL && stk_live_held(a->cfg.live, who->uid) + jobs->bytes > most) {
+        stk_request_error(r, 429, NULL,
+                          "job descriptions of %s with %zu MiB wait to be taken in; wait for "
+                          "answers",
+                          who->user, stk_live_held(a->cfg.live, who->uid) >> 20);
+        return false;
+    }
+    if (stk_live_held(a->cfg.live, STK_NONE) + jobs->bytes > MAX_HELD) {
+        stk_request_error(r, 503, "busy", "too many large requests at once; try again");
+        return false;
+    }
+    return true;
+}
 
 void stk_do_submit(void *ctx, struct stk_request *r)
 {
     struct stk_api *a = ctx;
     const char *key = stk_request_header(r, "Idempotency-Key");
     struct stk_asker by;
+    struct stk_many jobs;
     uint64_t dry = 0;
-    json_t *body, *jobs;
     int rc;
 
-    if (stk_request_number(r, "dry_run", 0, 1, &dry) < 0)
+    if (!stk_api_may_run(r) || stk_request_number(r, "dry_run", 0, 1, &dry) < 0)
         return;
     if (key && (strlen(key) > MAX_KEY || !*key)) {
         stk_request_error(r, 400, NULL, "an Idempotency-Key has 1 to %u characters", MAX_KEY);
         return;
     }
-    if (stk_request_body(r, &body) < 0)
+    if (stk_request_jobs(r, &jobs) < 0)
         return;
-    jobs = json_object_get(body, "jobs");
-    if (jobs && json_object_size(body) == 1) {
-        json_incref(jobs);
-        json_decref(body);
-    } else {
-        jobs = json_pack("[o]", body);
-    }
-    if (!json_is_array(jobs) || json_array_size(jobs) == 0) {
-        json_decref(jobs);
-        stk_request_error(r, 400, NULL, "\"jobs\" must be a list of at least one description");
+    if (!has_room(a, r, &jobs)) {
+        stk_many_done(&jobs);
         return;
     }
     by = (struct stk_asker){*stk_request_who(r), stk_api_reply, r};
-    rc = stk_live_submit(a->cfg.live, &by, jobs, key, dry != 0);
+    rc = stk_live_submit(a->cfg.live, &by, &jobs, key, dry != 0);
     if (rc < 0)
-        stk_request_error(r, rc == -ENOMEM ? 503 : 400, NULL, "the jobs cannot be taken: %s",
-                          strerror(-rc));
+        stk_request_error(r, 503, "no_memory", "the jobs cannot be taken: %s", strerror(-rc));
 }
 
 void stk_do_job(void *ctx, struct stk_request *r)
@@ -51,17 +66,18 @@ void stk_do_job(void *ctx, struct stk_request *r)
     struct stk_err err = {""};
     stk_job_number number;
     uint64_t env;
-    json_t *job;
+    struct stk_writer job = {0};
     int rc;
 
     if (stk_api_job_number(ctx, r, &number) < 0 || stk_request_number(r, "env", 0, 1, &env) < 0)
         return;
     view.env = env != 0;
-    job = stk_show_number(&view, number, &rc, &err);
-    if (job)
-        stk_request_json(r, 200, job);
+    rc = stk_show_number(&view, &job, number, &err);
+    if (rc == 0)
+        stk_request_written(r, &job);
     else
         stk_api_fail(r, rc, &err);
+    stk_writer_done(&job);
 }
 
 struct filter {
@@ -112,36 +128,50 @@ static int read_filter(struct stk_request *r, struct filter *f)
     return 0;
 }
 
+struct page {
+    struct stk_listing list;
+    struct filter filter;
+    uint32_t looked; /* jobs */
+};
+
+static int add_jobs(struct stk_listing *l, struct stk_err *err)
+{
+    struct page *p = (struct page *)l;
+    const struct stk_api *a = l->view.api;
+    const struct stk_entry *e = stk_live_next(a->cfg.live, l->last);
+
+    (void)err;
+    while (e && !stk_listing_full(l) && p->looked < MAX_SCAN) {
+        if (wanted(a, &p->filter, l->view.who, e))
+            stk_show_live(&l->view, stk_listing_row(l), e);
+        p->looked++;
+        l->last = e->number;
+        e = stk_live_next(a->cfg.live, e->number);
+        if (e && stk_listing_due(l))
+            return 1;
+    }
+    l->more = e != NULL;
+    return 0;
+}
+
 void stk_do_jobs(void *ctx, struct stk_request *r)
 {
-    struct stk_api *a = ctx;
-    struct stk_show view = {.api = a, .who = stk_request_who(r), .detail = false};
-    const struct stk_entry *e;
-    struct filter f;
-    json_t *list;
     uint64_t after, detail;
-    uint32_t limit, looked = 0;
-    size_t bytes = 0;
-    bool full = false;
+    struct filter f;
+    uint32_t limit;
+    struct page *p;
 
     if (read_filter(r, &f) < 0 || stk_api_limit(r, &limit) < 0 ||
         stk_request_number(r, "after", 0, UINT32_MAX - 1, &after) < 0 ||
         stk_request_number(r, "detail", 0, 1, &detail) < 0)
         return;
-    view.detail = detail != 0;
-    list = json_array();
-    for (e = stk_live_next(a->cfg.live, (stk_job_number)after);
-         e && json_array_size(list) < limit && looked < MAX_SCAN && !full; looked++) {
-        if (wanted(a, &f, view.who, e)) {
-            json_t *job = stk_show_live(&view, e);
-
-            full = stk_show_full(&view, job, &bytes);
-            (void)json_array_append_new(list, job);
-        }
-        after = e->number;
-        e = stk_live_next(a->cfg.live, e->number);
-    }
-    stk_request_json(r, 200,
-                     json_pack("{s:o,s:o}", "jobs", list, "next",
-                               e ? json_integer((json_int_t)after) : json_null()));
+    p = calloc(1, sizeof(*p));
+    if (p)
+        *p = (struct page){
+            .list = {.view = {.api = ctx, .who = stk_request_who(r), .detail = detail != 0},
+                     .limit = limit,
+                     .last = (stk_job_number)after,
+                     .add_rows = add_jobs},
+            .filter = f};
+    stk_listing_start(p ? &p->list : NULL, r);
 }

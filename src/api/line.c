@@ -96,16 +96,18 @@ static void look(struct stk_api *a, const struct stk_state *s)
     l->due_ns = uv_hrtime() + PAUSE * (uv_hrtime() - now);
 }
 
-void stk_show_position(struct stk_api *a, json_t *o, uint32_t slot)
+uint32_t stk_line_place(struct stk_api *a, uint32_t slot)
 {
     const struct stk_state *s = stk_core_state(stk_live_core(a->cfg.live));
     const struct stk_job *j = &s->jobs[slot];
 
     if (j->state != STK_JOB_WAITING || s->n_waiting > MAX_LINE)
-        return;
+        return 0;
     look(a, s);
-    if (a->line && slot < a->line->n && a->line->place && a->line->place[slot].number == j->number)
-        (void)json_object_set_new(o, "position", json_integer(a->line->place[slot].at));
+    return a->line && slot < a->line->n && a->line->place &&
+                   a->line->place[slot].number == j->number
+               ? a->line->place[slot].at
+               : 0;
 }
 
 void stk_line_free(struct stk_line *l)

@@ -79,16 +79,19 @@ static int replace_stale(int fd, const struct sockaddr_un *addr, struct stk_err 
     return 0;
 }
 
-static int bind_unix(const struct sockaddr_un *addr, int *ret_fd, struct stk_err *err)
+static int bind_unix(const char *path, unsigned mode, int *ret_fd, struct stk_err *err)
 {
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
     int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int rc = fd < 0 || probe < 0 ? stk_err_set(err, -errno, "socket: %s", strerror(errno))
-                                 : replace_stale(probe, addr, err);
+    int rc;
 
-    if (rc == 0 && (bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0 ||
-                    chmod(addr->sun_path, 0666) < 0 || listen(fd, BACKLOG) < 0))
-        rc = stk_err_set(err, -errno, "cannot listen on %s: %s", addr->sun_path, strerror(errno));
+    memcpy(addr.sun_path, path, strlen(path)); /* its length was checked */
+    rc = fd < 0 || probe < 0 ? stk_err_set(err, -errno, "socket: %s", strerror(errno))
+                             : replace_stale(probe, &addr, err);
+    if (rc == 0 && (bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ||
+                    chmod(addr.sun_path, mode) < 0 || listen(fd, BACKLOG) < 0))
+        rc = stk_err_set(err, -errno, "cannot listen on %s: %s", addr.sun_path, strerror(errno));
     if (probe >= 0)
         (void)close(probe);
     if (rc < 0) {
@@ -100,27 +103,63 @@ static int bind_unix(const struct sockaddr_un *addr, int *ret_fd, struct stk_err
     return 0;
 }
 
-int stk_listen_unix(const char *path, int *ret_lock, int *ret_fd, struct stk_err *err)
+int stk_http_check_unix(const char *path, struct stk_err *err)
 {
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    int lock = -1, rc;
+    const size_t most = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1;
 
     if (path[0] != '/')
         return stk_err_set(err, -EINVAL, "the socket's path must begin with /: %.200s", path);
-    if (strlen(path) >= sizeof(addr.sun_path))
-        return stk_err_set(err, -ENAMETOOLONG,
-                           "the socket's path may have at most %zu characters: %.120s...",
-                           sizeof(addr.sun_path) - 1, path);
-    memcpy(addr.sun_path, path, strlen(path));
-    rc = check_folder(path, err);
+    if (strlen(path) > most)
+        return stk_err_set(err, -EINVAL,
+                           "the socket's path may have at most %zu characters: %.120s...", most,
+                           path);
+    return 0;
+}
+
+int stk_listen_unix(const char *path, unsigned mode, int *ret_lock, int *ret_fd,
+                    struct stk_err *err)
+{
+    int lock = -1, rc = stk_http_check_unix(path, err);
+
+    rc = rc < 0 ? rc : check_folder(path, err);
     rc = rc < 0 ? rc : take_lock(path, &lock, err);
-    rc = rc < 0 ? rc : bind_unix(&addr, ret_fd, err);
+    rc = rc < 0 ? rc : bind_unix(path, mode, ret_fd, err);
     if (rc < 0) {
         if (lock >= 0)
             (void)close(lock);
         return rc;
     }
     *ret_lock = lock;
+    return 0;
+}
+
+/* Whether the lock's file is the one that others would look at. */
+static bool still_locked(const char *path, int lock)
+{
+    struct stat ours, there;
+    char name[160];
+
+    (void)snprintf(name, sizeof(name), "%s.lock", path);
+    return lock >= 0 && fstat(lock, &ours) == 0 && lstat(name, &there) == 0 &&
+           ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
+int stk_listen_again(const char *path, unsigned mode, int *lock, int *ret_fd, struct stk_err *err)
+{
+    int fresh = -1, rc = check_folder(path, err);
+
+    if (rc == 0 && !still_locked(path, *lock))
+        rc = take_lock(path, &fresh, err);
+    rc = rc < 0 ? rc : bind_unix(path, mode, ret_fd, err);
+    if (rc < 0) {
+        if (fresh >= 0)
+            (void)close(fresh);
+        return rc;
+    }
+    if (fresh >= 0) {
+        (void)close(*lock);
+        *lock = fresh;
+    }
     return 0;
 }
 
@@ -191,19 +230,40 @@ static void show(int fd, char *shown, size_t size)
     (void)snprintf(shown, size, ss.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
 }
 
-int stk_listen_tcp(const char *address, int *ret_fd, bool *ret_loopback, char *shown,
-                   size_t shown_size, struct stk_err *err)
+static int find_address(const char *address, struct addrinfo **ret, struct stk_err *err)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
                              .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
-    struct addrinfo *ai = NULL;
     char host[128], port[8];
     int rc = split(address, host, sizeof(host), port, sizeof(port), err);
 
-    if (rc < 0)
+    if (rc != 0)
         return rc;
-    if (getaddrinfo(host, port, &hints, &ai) != 0 || !ai)
+    if (getaddrinfo(host, port, &hints, ret) != 0)
         return stk_err_set(err, -EINVAL, "\"%.100s\" is not an address of this machine", host);
+    return 0;
+}
+
+int stk_listen_check(const char *address, bool *ret_loopback, struct stk_err *err)
+{
+    struct addrinfo *ai;
+    int rc = find_address(address, &ai, err);
+
+    if (rc != 0)
+        return rc;
+    *ret_loopback = is_loopback(ai->ai_addr);
+    freeaddrinfo(ai);
+    return 0;
+}
+
+int stk_listen_tcp(const char *address, int *ret_fd, bool *ret_loopback, char *shown,
+                   size_t shown_size, struct stk_err *err)
+{
+    struct addrinfo *ai;
+    int rc = find_address(address, &ai, err);
+
+    if (rc != 0)
+        return rc;
     rc = bind_tcp(ai, address, ret_fd, err);
     if (rc == 0) {
         *ret_loopback = is_loopback(ai->ai_addr);

@@ -6,7 +6,8 @@
  * the next is read. It is opened with the owner's rights, never through a link in its place, and
  * read only if it is a regular file of the owner's.
  *
- * Where the size cap has cut the middle out there is a hole: a line says how much is missing.
+ * Where the size cap has cut the middle out, a line says how much is missing. Offsets are those of
+ * the whole output (sys/logcut.h), so a reader goes on where it was when the log is cut meanwhile.
  * Following ends when the job has ended and everything was sent.
  */
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 
 #include "api/handlers.h"
 #include "api/logpath.h"
+#include "sys/logcut.h"
 
 #define PIECE ((size_t)65536)
 #define MAX_TAIL_BYTES (1u << 20) /* how far back lines are counted */
@@ -35,16 +37,21 @@ struct stk_tail {
     bool job_over;  /* the job had ended when the last piece was asked for */
     bool eof;       /* the last piece reached the end of the file */
     bool working;   /* a helper thread has it */
-    uint64_t pos;
-    uint64_t left; /* bytes still wanted */
-    uint32_t tail; /* begin with so many last lines; 0: at pos */
+    bool inside;    /* the last byte was not the end of a line */
+    bool counts;   /* the client counts bytes: what was left out is told only where answers begin */
+    bool gap;      /* bytes were left out after those sent: the answer is broken off */
+    uint64_t pos;  /* in the whole output */
+    uint64_t head; /* where the file says what was cut out */
+    uint64_t begin; /* with the bytes sent: where in the whole output the next byte is */
+    uint64_t left;  /* bytes still wanted */
+    uint32_t tail;  /* begin with this many last lines; 0: at pos */
     int fd;
     int rc; /* of the last piece */
     struct stk_err err;
     size_t len, at;
     uv_work_t work;
     char path[4096];
-    char buf[PIECE + 128]; /* and two lines of ours */
+    char buf[PIECE + 256]; /* and lines of ours */
 };
 
 /* ---- in a helper thread: touches nothing but the tail ---- */
@@ -73,48 +80,100 @@ static int open_log(struct stk_tail *t)
 }
 
 /* Moves pos back to where the last lines begin. */
-static void seek_lines(struct stk_tail *t, uint64_t size)
+static void seek_lines(struct stk_tail *t, const struct stk_logcut *c, uint64_t size)
 {
     uint64_t from = size > MAX_TAIL_BYTES ? size - MAX_TAIL_BYTES : 0;
     uint32_t lines = 0;
     char *text = malloc(MAX_TAIL_BYTES);
     ssize_t n = text ? pread(t->fd, text, (size_t)(size - from), (off_t)from) : 0;
 
-    t->pos = from;
     for (ssize_t i = n - 1; i > 0; i--)
         if (text[i - 1] == '\n' && ++lines == t->tail) {
-            t->pos = from + (uint64_t)i;
+            from += (uint64_t)i;
             break;
         }
+    t->pos = stk_logcut_to_logical(c, from);
     t->tail = 0;
     free(text);
 }
 
-/* Passes over a hole; returns where the data ends that begins at pos, pos: there is none. */
-static uint64_t next_data(struct stk_tail *t, uint64_t size)
+/* Says in place of 'lost' bytes that they are missing, and passes over them. False: a client that
+ * counts has to be told where the bytes after them are, which only the head of an answer can. */
+static bool say_lost(struct stk_tail *t, uint64_t lost)
 {
-    off_t data = lseek(t->fd, (off_t)t->pos, SEEK_DATA), hole;
+    t->gap = t->counts && (t->streaming || t->len > 0);
+    if (t->gap)
+        return false;
+    t->len += (size_t)snprintf(t->buf + t->len, sizeof(t->buf) - PIECE - t->len,
+                               "%s[stoker: %" PRIu64 " bytes of output were left out here]\n",
+                               t->inside ? "\n" : "", lost);
+    t->inside = false;
+    t->pos += lost;
+    return true;
+}
+
+/* Passes over a hole at this byte of the file; returns where the data ends that begins there, 0:
+ * the answer is broken off. */
+static uint64_t next_data(struct stk_tail *t, uint64_t *io_at, uint64_t size)
+{
+    off_t data = lseek(t->fd, (off_t)*io_at, SEEK_DATA), hole;
 
     if (data < 0 && errno != ENXIO)
         return size; /* this file system does not tell */
     if (data < 0)
         data = (off_t)size;
-    if ((uint64_t)data > t->pos) {
-        t->len += (size_t)snprintf(t->buf + t->len, sizeof(t->buf) - PIECE - t->len,
-                                   "\n[stoker: %" PRIu64 " bytes of output were dropped here]\n",
-                                   (uint64_t)data - t->pos);
-        t->pos = (uint64_t)data;
+    if ((uint64_t)data > *io_at) {
+        if (!say_lost(t, (uint64_t)data - *io_at))
+            return 0;
+        *io_at = (uint64_t)data;
     }
-    hole = lseek(t->fd, (off_t)t->pos, SEEK_HOLE);
+    hole = lseek(t->fd, (off_t)*io_at, SEEK_HOLE);
     return hole < 0 ? size : (uint64_t)hole;
+}
+
+/* Bytes at pos, as many as lie together. The log may be cut while it is read: then what was read is
+ * dropped, and the next piece begins there again. */
+static void read_data(struct stk_tail *t, const struct stk_logcut *c, uint64_t size)
+{
+    const uint64_t pos = t->pos;
+    const size_t len = t->len;
+    const bool inside = t->inside;
+    struct stk_logcut now;
+    uint64_t at, end, want;
+    ssize_t n;
+
+    if (c->lost && pos >= c->at && pos < c->at + c->lost && !say_lost(t, c->at + c->lost - pos))
+        return;
+    at = stk_logcut_to_file(c, t->pos);
+    end = next_data(t, &at, size);
+    if (end == 0)
+        return;
+    end = c->lost && at < c->at && end > c->at ? c->at : end;
+    want = end - at < PIECE ? end - at : PIECE;
+    want = want < t->left ? want : t->left;
+    n = pread(t->fd, t->buf + t->len, (size_t)want, (off_t)at);
+    stk_logcut_find(t->fd, t->head, &now);
+    if (now.lost != c->lost || now.at != c->at) {
+        t->pos = pos;
+        t->len = len;
+        t->inside = inside;
+        return;
+    }
+    if (n > 0) {
+        t->pos += (uint64_t)n;
+        t->left -= (uint64_t)n;
+        t->len += (size_t)n;
+        t->inside = t->buf[t->len - 1] != '\n';
+    }
+    t->eof = n <= 0 || at + (uint64_t)n >= size;
 }
 
 static void read_piece(uv_work_t *work)
 {
     struct stk_tail *t = work->data;
+    struct stk_logcut c;
     struct stat st;
-    uint64_t end, want;
-    ssize_t n;
+    uint64_t all;
 
     t->rc = t->fd < 0 ? open_log(t) : 0;
     t->eof = t->rc < 0;
@@ -122,26 +181,20 @@ static void read_piece(uv_work_t *work)
         return;
     if (fstat(t->fd, &st) < 0)
         st.st_size = 0;
+    stk_logcut_find(t->fd, t->head, &c);
+    all = stk_logcut_to_logical(&c, (uint64_t)st.st_size);
     if (t->tail > 0)
-        seek_lines(t, (uint64_t)st.st_size);
-    if (t->pos > (uint64_t)st.st_size && t->follow && t->streaming) {
+        seek_lines(t, &c, (uint64_t)st.st_size);
+    if (t->pos > all && t->follow && t->streaming) {
         t->len = (size_t)snprintf(t->buf, sizeof(t->buf), "\n[stoker: the file was cut short]\n");
         t->pos = 0;
     }
-    if (t->pos >= (uint64_t)st.st_size) {
+    if (t->pos >= all)
         t->eof = true;
-        return;
-    }
-    end = next_data(t, (uint64_t)st.st_size);
-    want = end - t->pos < PIECE ? end - t->pos : PIECE;
-    want = want < t->left ? want : t->left;
-    n = pread(t->fd, t->buf + t->len, (size_t)want, (off_t)t->pos);
-    if (n > 0) {
-        t->pos += (uint64_t)n;
-        t->left -= (uint64_t)n;
-        t->len += (size_t)n;
-    }
-    t->eof = n <= 0 || t->pos >= (uint64_t)st.st_size;
+    else
+        read_data(t, &c, (uint64_t)st.st_size);
+    if (!t->streaming)
+        t->begin = t->pos > t->len ? t->pos - t->len : 0;
 }
 
 /* ---- in the loop ---- */
@@ -197,7 +250,7 @@ static ssize_t fill(void *ctx, char *buf, size_t max, bool stopping)
         return (ssize_t)n;
     if (finished(t))
         return STK_STREAM_END;
-    if (stopping)
+    if (stopping || t->gap)
         return STK_STREAM_CUT;
     if (!t->eof || (!t->job_over && !stk_live_entry(t->api->cfg.live, t->number)))
         ask_piece(t);
@@ -215,6 +268,7 @@ static const struct stk_stream_ops tail_ops = {fill, done};
 static void begin_answer(struct stk_tail *t)
 {
     struct stk_request *r = t->req;
+    char begin[24];
 
     if (t->rc < 0 && !(t->rc == -ENOENT && t->follow && !t->job_over)) {
         struct stk_err err = t->err;
@@ -226,8 +280,12 @@ static void begin_answer(struct stk_tail *t)
         stk_api_fail(r, rc, &err);
         return;
     }
+    if (t->rc < 0)
+        t->tail = 0; /* no file yet: all that will be in it is new */
     t->streaming = true;
+    (void)snprintf(begin, sizeof(begin), "%" PRIu64, t->begin);
     stk_request_stream(r, "text/plain; charset=utf-8", &tail_ops, t);
+    stk_request_add(r, "Stoker-Offset", begin);
 }
 
 static void on_piece(uv_work_t *work, int status)
@@ -281,6 +339,7 @@ static int on_record(void *ctx, const struct stk_record *rec)
 
     o->t->uid = rec->uid;
     o->t->gid = rec->gid;
+    o->t->head = stk_logpath_cap(spec) / 4;
     if (stk_logpath(o->t->api, &which, o->t->path, sizeof(o->t->path)) < 0)
         o->t->path[0] = '\0';
     json_decref(spec);
@@ -311,7 +370,7 @@ static int find_log(struct stk_api *a, struct stk_request *r, struct owner *o)
 
 static int read_query(struct stk_request *r, struct stk_tail *t, struct owner *o)
 {
-    const char *stream = stk_request_query(r, "stream");
+    const char *stream = stk_request_query(r, "stream"), *counts = stk_request_query(r, "counts");
     uint64_t follow, task, tail;
 
     if (stk_api_job_number(t->api, r, &t->number) < 0 ||
@@ -325,6 +384,12 @@ static int read_query(struct stk_request *r, struct stk_tail *t, struct owner *o
         stk_request_error(r, 400, NULL, "stream must be stdout or stderr, got \"%.40s\"", stream);
         return -EINVAL;
     }
+    if (counts && strcmp(counts, "line") != 0 && strcmp(counts, "inside") != 0) {
+        stk_request_error(r, 400, NULL, "counts must be line or inside, got \"%.40s\"", counts);
+        return -EINVAL;
+    }
+    t->counts = counts != NULL;
+    t->inside = counts && strcmp(counts, "inside") == 0;
     t->follow = follow != 0;
     t->tail = (uint32_t)tail;
     o->stream = stream ? stream : "stdout";

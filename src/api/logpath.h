@@ -13,6 +13,7 @@ struct stk_logpath {
     bool err; /* stderr */
     uint32_t task;
 };
+uint64_t stk_logpath_cap(const json_t *spec); /* bytes that its files are cut down to */
 int stk_logpath(const struct stk_api *a, const struct stk_logpath *which, char *buf, size_t size);
 
 #endif

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* look.c - long looks at the past: reports, and when GPUs are used.
  *
- * A report may be about 50,000 jobs and a year of measurements, which takes some tenths of a
- * second. Nobody is served while the one thread looks, so it looks in slices of a few milliseconds,
- * with pauses as long as the slice before, and answers when it is done. One look goes on at a time;
- * others wait in line, and those that ask the same get the same answer. The answer to how GPUs are
- * used is kept for a while: pages ask for it again and again.
+ * A report may be about a million jobs and a year of measurements, which takes many seconds. Nobody
+ * is served while the one thread looks, so it looks in slices of a few milliseconds, with pauses as
+ * long as the slice before, and answers when it is done. One look goes on at a time; others wait in
+ * line, and those that ask the same get the same answer. The answer to how GPUs are used is kept
+ * for a while: pages ask for it again and again.
  *
  * A slice sees what there is when it is its turn. So that no job counts twice or not at all, those
- * that run are listed when the look begins, and only jobs that had ended by then are walked. */
+ * that have started and not ended are listed when the look begins, and only jobs that had ended by
+ * then are walked. Nothing after that moment counts. */
 #include <stdlib.h>
 
 #include "api/handlers.h"
@@ -28,12 +29,12 @@ struct stk_look {
     struct stk_look_for what;
     struct stk_spent *s; /* NULL: it has not begun */
     struct stk_spent_heat heat;
-    stk_time began, heat_at; /* heat_at: measurements up to there are in */
-    stk_job_number last;     /* of those that have ended */
-    uint32_t page;           /* of the slice */
+    stk_time began, energy_at; /* energy_at: measurements up to there are in */
+    stk_job_number last;       /* of those that have ended */
+    uint32_t page;             /* of the slice */
     bool ended_done;
-    stk_job_number *running; /* when it began */
-    uint32_t n_running, at;
+    stk_job_number *live; /* had started and not ended when it began */
+    uint32_t n_live, at;
     uint64_t work_ns;
 };
 
@@ -53,25 +54,42 @@ struct stk_looks {
 static void drop(struct stk_look *l)
 {
     stk_spent_free(l->s);
-    free(l->running);
+    free(l->live);
     free(l);
 }
 
 /* ---- slices ---- */
 
-static int begin(struct stk_api *a, struct stk_look *l, struct stk_err *err)
+static bool has_started(const struct stk_job *j)
+{
+    return j->state != STK_JOB_NONE && j->state != STK_JOB_DONE &&
+           (j->lease || j->slept || j->restarts > 0);
+}
+
+static int list_live(const struct stk_api *a, struct stk_look *l)
 {
     const struct stk_state *s = stk_core_state(stk_live_core(a->cfg.live));
+    uint32_t n = 0;
 
-    l->s = stk_spent_new(l->what.since, l->what.until, l->what.by);
-    l->running = calloc((size_t)s->n_leased + 1, sizeof(*l->running));
-    if (!l->s || !l->running)
+    for (uint32_t i = 0; i < s->n_jobs; i++)
+        n += has_started(&s->jobs[i]);
+    l->live = calloc((size_t)n + 1, sizeof(*l->live));
+    for (uint32_t i = 0; l->live && i < s->n_jobs; i++)
+        if (has_started(&s->jobs[i]))
+            l->live[l->n_live++] = s->jobs[i].number;
+    return l->live ? 0 : -ENOMEM;
+}
+
+static int begin(struct stk_api *a, struct stk_look *l, struct stk_err *err)
+{
+    int rc = stk_spent_new(a, &l->what, &l->s, err);
+
+    if (rc < 0)
+        return rc;
+    if (list_live(a, l) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory");
-    for (uint32_t i = 0; i < s->n_jobs && l->n_running < s->n_leased; i++)
-        if (s->jobs[i].lease)
-            l->running[l->n_running++] = s->jobs[i].number;
     l->heat.kwh = -1;
-    l->heat_at = l->what.since - l->what.since % STK_SERIES_QUARTER;
+    l->energy_at = l->what.since - l->what.since % STK_SERIES_QUARTER;
     l->began = stk_api_now(a);
     return 1;
 }
@@ -79,6 +97,7 @@ static int begin(struct stk_api *a, struct stk_look *l, struct stk_err *err)
 struct slice {
     struct stk_api *a;
     struct stk_look *l;
+    struct stk_err *err;
 };
 
 static int on_record(void *ctx, const struct stk_record *r)
@@ -87,15 +106,14 @@ static int on_record(void *ctx, const struct stk_record *r)
 
     c->l->last = r->number;
     c->l->page++;
-    stk_spent_add(c->l->s, c->a, r, r->served);
-    return 0;
+    return stk_spent_add(c->l->s, c->a, r, c->err);
 }
 
 static int look_ended(struct stk_api *a, struct stk_look *l, struct stk_err *err)
 {
     const struct stk_history_query q = {
         .since = l->what.since, .until = l->began, .before = l->last, .limit = SLICE};
-    struct slice c = {a, l};
+    struct slice c = {a, l, err};
     int rc;
 
     l->page = 0;
@@ -105,27 +123,23 @@ static int look_ended(struct stk_api *a, struct stk_look *l, struct stk_err *err
     return rc < 0 ? rc : 1;
 }
 
-/* Those that ran when it began; some have ended since. */
-static int look_running(struct stk_api *a, struct stk_look *l, struct stk_err *err)
+/* Those that had not ended when it began; some have since. */
+static int look_live(struct stk_api *a, struct stk_look *l, struct stk_err *err)
 {
-    const struct stk_core *core = stk_live_core(a->cfg.live);
-    const uint32_t end = l->n_running - l->at < SLICE ? l->n_running : l->at + SLICE;
-    struct slice c = {a, l};
+    const uint32_t end = l->n_live - l->at < SLICE ? l->n_live : l->at + SLICE;
+    struct slice c = {a, l, err};
     int rc = 0;
 
     for (; l->at < end && rc >= 0; l->at++) {
-        const stk_job_number number = l->running[l->at];
-        const struct stk_entry *e = stk_live_entry(a->cfg.live, number);
-        const uint32_t slot = e ? stk_core_find(core, number) : STK_NONE;
+        const struct stk_entry *e = stk_live_entry(a->cfg.live, l->live[l->at]);
 
-        if (slot != STK_NONE)
-            stk_spent_add(l->s, a, &e->rec,
-                          stk_job_served(&stk_core_state(core)->jobs[slot], stk_api_now(a)));
+        if (e)
+            rc = stk_spent_add(l->s, a, &e->rec, err);
         else
-            rc = stk_store_job_get(stk_live_store(a->cfg.live), number, on_record, &c, err);
+            rc = stk_store_job_get(stk_live_store(a->cfg.live), l->live[l->at], on_record, &c, err);
         rc = rc == -ENOENT ? 0 : rc;
     }
-    return rc < 0 ? rc : l->at < l->n_running;
+    return rc < 0 ? rc : l->at < l->n_live;
 }
 
 /* 1: there is more to look at, 0: that was all, < 0: it failed. */
@@ -133,11 +147,12 @@ static int look_on(struct stk_api *a, struct stk_look *l, struct stk_err *err)
 {
     if (!l->s)
         return begin(a, l, err);
-    if (l->heat_at < l->what.until) {
-        l->heat_at = stk_spent_heat(a, l->heat_at, l->what.until, &l->heat, err);
-        return l->heat_at < 0 ? (int)l->heat_at : 1;
+    if (l->energy_at < l->what.until) {
+        l->energy_at = stk_spent_energy(a, l->s, (struct stk_period){l->energy_at, l->what.until},
+                                        &l->heat, err);
+        return l->energy_at < 0 ? (int)l->energy_at : 1;
     }
-    return l->ended_done ? look_running(a, l, err) : look_ended(a, l, err);
+    return l->ended_done ? look_live(a, l, err) : look_ended(a, l, err);
 }
 
 /* ---- answers ---- */
@@ -173,8 +188,7 @@ static void finish(struct stk_looks *w, int rc, const struct stk_err *err)
     json_t *body = NULL;
 
     if (rc == 0) {
-        if (l->heat.all.n > 0)
-            l->heat.waiting /= l->heat.all.n;
+        stk_spent_cells(l->s, &l->heat);
         body = l->what.show(w->api, l->s, &l->heat);
         keep(w, l, body);
     }

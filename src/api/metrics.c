@@ -81,10 +81,20 @@ static void put_queue(struct stk_prom *p, struct stk_api *a)
                  "How long the job that waits longest has waited.", r->oldest_s);
 }
 
+/* A lease may turn out to have ended before the last look: a counter does not go back. */
+static void put_allocated(struct stk_prom *p, struct stk_api *a)
+{
+    const double v = (double)stk_live_allocated(a->cfg.live, stk_api_now(a)) / 1e9;
+
+    a->allocated_gpu_s = v > a->allocated_gpu_s ? v : a->allocated_gpu_s;
+    stk_prom_one(p, "stoker_allocated_gpu_seconds_total", "counter",
+                 "GPU time allocated to jobs since the daemon was started.", a->allocated_gpu_s);
+}
+
 static void put_events(struct stk_prom *p, const struct stk_live_counts *c)
 {
     stk_prom_histogram(p, "stoker_job_wait_seconds",
-                       "Time from entering the queue to the first start.", &c->wait);
+                       "Time waited before each start, restarts included.", &c->wait);
     stk_prom_one(p, "stoker_jobs_submitted_total", "counter", "Jobs submitted.",
                  (double)c->submitted);
     stk_prom_one(p, "stoker_jobs_started_total", "counter", "Jobs started, first starts only.",
@@ -98,10 +108,15 @@ static void put_events(struct stk_prom *p, const struct stk_live_counts *c)
     stk_prom_histogram(p, "stoker_cycle_seconds",
                        "Time of one turn of the scheduler, without writing it down.", &c->turn);
     stk_prom_head(p, "stoker_preemptions_total", "counter",
-                  "Jobs that were stopped before their end, by why.");
-    for (int i = 0; i < STK_EVICTED_MAX; i++)
+                  "Times that jobs lost their GPUs to others, by why.");
+    for (int i = 0; i < STK_PREEMPTED_MAX; i++)
         stk_prom_put(p, "stoker_preemptions_total", "cause",
                      stk_evicted_name((enum stk_why_evicted)i), (double)c->evicted[i]);
+    stk_prom_head(p, "stoker_stops_total", "counter",
+                  "Times that running jobs were stopped and no other job needed their GPUs.");
+    for (int i = STK_PREEMPTED_MAX; i < STK_EVICTED_MAX; i++)
+        stk_prom_put(p, "stoker_stops_total", "cause", stk_evicted_name((enum stk_why_evicted)i),
+                     (double)c->evicted[i]);
     stk_prom_one(p, "stoker_lost_gpu_seconds_total", "counter",
                  "GPU time of jobs that has to be spent again.", c->lost_gpu_s);
 }
@@ -119,6 +134,9 @@ static void put_daemon(struct stk_prom *p, const struct stk_api *a)
     stk_prom_line(p, "stoker_info", &info, 1);
     stk_prom_one(p, "stoker_trouble", "gauge", "1 when the daemon cannot do its work.",
                  a->trouble[0] != '\0');
+    stk_prom_one(p, "stoker_clock_ahead_seconds", "gauge",
+                 "By how much the scheduler's time is ahead of the machine's clock.",
+                 (double)stk_api_ahead(a) / 1e6);
     stk_prom_one(p, "stoker_start_time_seconds", "gauge",
                  "When the daemon was started, since 1970.", (double)a->opened / 1e6);
     stk_prom_one(p, "stoker_up_seconds", "gauge", "Time since the daemon was started.",
@@ -213,6 +231,7 @@ void stk_do_metrics(void *ctx, struct stk_request *r)
     put_http(&p, a);
     put_store(&p, a);
     put_queue(&p, a);
+    put_allocated(&p, a);
     put_events(&p, stk_live_counts(a->cfg.live));
     stk_metrics_gpus(&p, a);
     stk_metrics_teams(&p, a);

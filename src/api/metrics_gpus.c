@@ -25,7 +25,7 @@ struct of_gpu { /* labels of one, as texts */
 static void name_gpu(struct stk_owners *v, uint32_t node, uint32_t gpu, struct of_gpu *ret)
 {
     const struct stk_live_config *c = stk_live_config(v->api->cfg.live);
-    const json_t *row = node == 0 ? stk_owners_listed(v->api, gpu) : NULL;
+    const json_t *row = stk_owners_listed(v->api, node, gpu);
     const json_t *minor = json_object_get(row, "minor");
 
     (void)snprintf(ret->index, sizeof(ret->index), "%u", gpu);
@@ -40,7 +40,7 @@ static void name_gpu(struct stk_owners *v, uint32_t node, uint32_t gpu, struct o
 static double reading(const struct stk_owners *v, uint32_t node, uint32_t gpu, const char *key,
                       bool *ret_known)
 {
-    const json_t *x = node == 0 ? json_object_get(stk_owners_sample(v->api, gpu), key) : NULL;
+    const json_t *x = json_object_get(stk_owners_sample(v->api, node, gpu), key);
 
     *ret_known = json_is_number(x) || json_is_boolean(x);
     return json_is_boolean(x) ? json_is_true(x) : json_number_value(x);
@@ -151,14 +151,14 @@ static const struct family dcgm[] = {
 
 static double is_healthy(const struct stk_owners *v, uint32_t node, uint32_t gpu)
 {
-    const json_t *s = node == 0 ? stk_owners_sample(v->api, gpu) : NULL;
+    const json_t *s = stk_owners_sample(v->api, node, gpu);
 
     return strcmp(stk_str(s, "state"), "faulty") != 0;
 }
 
 static double foreign(const struct stk_owners *v, uint32_t node, uint32_t gpu)
 {
-    const json_t *s = node == 0 ? stk_owners_sample(v->api, gpu) : NULL;
+    const json_t *s = stk_owners_sample(v->api, node, gpu);
 
     return (double)json_array_size(json_object_get(s, "foreign"));
 }
@@ -222,15 +222,16 @@ static void put_xids(struct stk_prom *p, struct stk_owners *v)
     if (!v->api->sample || s->n_nodes == 0)
         return;
     stk_prom_head(p, "DCGM_FI_DEV_XID_ERRORS", "gauge", "Value of the last XID error encountered.");
-    for (uint32_t g = 0; g < s->nodes[0].gpus && g < STK_MAX_NODE_GPUS; g++) {
-        const json_t *list = json_object_get(stk_owners_sample(v->api, g), "xids");
-        const json_t *last = json_array_get(list, json_array_size(list) - 1);
-        struct of_gpu of;
+    for (uint32_t n = 0; n < s->n_nodes; n++)
+        for (uint32_t g = 0; g < s->nodes[n].gpus && g < STK_MAX_NODE_GPUS; g++) {
+            const json_t *list = json_object_get(stk_owners_sample(v->api, n, g), "xids");
+            const json_t *last = json_array_get(list, json_array_size(list) - 1);
+            struct of_gpu of;
 
-        name_gpu(v, 0, g, &of);
-        dcgm_line(p, "DCGM_FI_DEV_XID_ERRORS", &of,
-                  (double)json_integer_value(json_object_get(last, "code")), v->api);
-    }
+            name_gpu(v, n, g, &of);
+            dcgm_line(p, "DCGM_FI_DEV_XID_ERRORS", &of,
+                      (double)json_integer_value(json_object_get(last, "code")), v->api);
+        }
 }
 
 void stk_do_metrics_dcgm(void *ctx, struct stk_request *r)

@@ -66,7 +66,7 @@ static uint32_t collect(struct stk_api *a, struct row *rows, uint32_t *ret_left)
         }
         d = &s->shapes[j->shape].demand;
         r->j = j;
-        r->gpus = d->gpu_milli ? (double)j->gpus * d->gpu_milli / 1000 : (double)j->gpus;
+        r->gpus = (double)j->gpus * stk_demand_milli(d) / 1000;
         (void)snprintf(r->number, sizeof(r->number), "%u", j->number);
         stk_series_now(a->series, STK_SERIES_JOB, (int64_t)j->number, r->now);
         n++;

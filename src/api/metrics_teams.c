@@ -56,12 +56,12 @@ static void put_counts(struct stk_prom *p, const struct stk_state *s,
         stk_prom_put(p, "stoker_tenant_jobs_started_total", "tenant", s->tenants[i].name,
                      (double)c->tenant[i].started);
     stk_prom_head(p, "stoker_tenant_wait_seconds_total", "counter",
-                  "What those had waited, together.");
+                  "Time its jobs waited before their starts, restarts included.");
     for (uint32_t i = 0; i < n && i < c->n_tenants; i++)
         stk_prom_put(p, "stoker_tenant_wait_seconds_total", "tenant", s->tenants[i].name,
-                     c->tenant[i].waited_s);
+                     (double)c->tenant[i].waited / 1e6);
     stk_prom_head(p, "stoker_tenant_preemptions_total", "counter",
-                  "Jobs of the tenant that were stopped before their end.");
+                  "Times that jobs of the tenant were preempted.");
     for (uint32_t i = 0; i < n && i < c->n_tenants; i++)
         stk_prom_put(p, "stoker_tenant_preemptions_total", "tenant", s->tenants[i].name,
                      (double)c->tenant[i].preempted);

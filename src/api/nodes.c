@@ -62,7 +62,7 @@ static int open_page(struct stk_api *a, struct stk_request *r, struct page *p)
 {
     int rc = stk_api_limit(r, &p->limit);
 
-    rc = rc < 0 ? rc : stk_request_number(r, "after", 0, UINT32_MAX, &p->after);
+    rc = rc < 0 ? rc : stk_request_number(r, "after", 0, UINT32_MAX - 1, &p->after);
     if (rc < 0)
         return rc;
     rc = stk_owners_look(&p->v, a, stk_request_who(r));
@@ -172,7 +172,7 @@ static void gpu_drain(struct stk_api *a, struct stk_request *r, bool on)
     if (node >= s->n_nodes)
         return;
     if (!colon && s->n_nodes > 1) {
-        stk_request_error(r, 400, NULL, "there are %u nodes; say which: NODE:%.20s", s->n_nodes,
+        stk_request_error(r, 422, NULL, "there are %u nodes; say which: NODE:%.20s", s->n_nodes,
                           text);
         return;
     }

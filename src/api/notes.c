@@ -35,8 +35,8 @@ void stk_do_notes(void *ctx, struct stk_request *r)
     uint64_t since, until;
     json_t *list;
 
-    if (stk_request_number(r, "since", 0, INT32_MAX * UINT64_C(4), &since) < 0 ||
-        stk_request_number(r, "until", 0, INT32_MAX * UINT64_C(4), &until) < 0)
+    if (stk_request_number(r, "since", 0, STK_API_MAX_TIME, &since) < 0 ||
+        stk_request_number(r, "until", 0, STK_API_MAX_TIME, &until) < 0)
         return;
     list = stk_api_notes(ctx, (double)since, (double)until, &err);
     if (list)
@@ -45,20 +45,27 @@ void stk_do_notes(void *ctx, struct stk_request *r)
         stk_api_fail(r, -EIO, &err);
 }
 
-/* NULL: it is one. */
-static const char *read_note(json_t *body, double now, struct stk_note *ret)
+/* 0, or the status of the refusal and its sentence. */
+static int read_note(json_t *body, double now, struct stk_note *ret, const char **ret_wrong)
 {
     const char *text = "";
     double at = now;
 
-    if (json_unpack(body, "{s:s,s?F !}", "text", &text, "at", &at) < 0)
-        return "a note has text, and at (seconds since 1970; now when left out)";
-    if (*text == '\0' || strlen(text) > MAX_TEXT)
-        return "the text of a note has 1 to 1000 bytes";
-    if (at < 0 || at > now + 1)
-        return "a note is of now or of the past";
+    *ret_wrong = NULL;
+    if (json_unpack(body, "{s:s,s?F !}", "text", &text, "at", &at) < 0 || at < 0)
+        *ret_wrong = "a note has text, and at (seconds since 1970; now when left out)";
+    else if (*text == '\0')
+        *ret_wrong = "the text of a note has 1 to 1000 bytes";
+    if (*ret_wrong)
+        return 400;
+    if (strlen(text) > MAX_TEXT)
+        *ret_wrong = "the text of a note has 1 to 1000 bytes";
+    else if (at > now + 1)
+        *ret_wrong = "a note is of now or of the past";
+    if (*ret_wrong)
+        return 422;
     *ret = (struct stk_note){.at = (stk_time)(at * 1e6), .kind = "note", .text = text, .world = ""};
-    return NULL;
+    return 0;
 }
 
 static int put(struct stk_api *a, const struct stk_note *n, struct stk_err *err)
@@ -76,15 +83,15 @@ void stk_do_note_new(void *ctx, struct stk_request *r)
     struct stk_err err = {""};
     json_t *body = NULL, *list = json_array();
     const char *wrong;
-    int rc;
+    int rc, status;
 
     if (stk_request_body(r, &body) < 0) {
         json_decref(list);
         return;
     }
-    wrong = read_note(body, (double)stk_api_now(a) / 1e6, &n);
-    if (wrong) {
-        stk_request_error(r, 400, NULL, "%s", wrong);
+    status = read_note(body, (double)stk_api_now(a) / 1e6, &n, &wrong);
+    if (status) {
+        stk_request_error(r, status, NULL, "%s", wrong);
     } else {
         n.user = stk_request_who(r)->user;
         rc = put(a, &n, &err);

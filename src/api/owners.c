@@ -49,27 +49,30 @@ void stk_owners_done(struct stk_owners *v)
     *v = (struct stk_owners){0};
 }
 
-static json_t *row_of(json_t *list, uint32_t gpu)
+/* GPUs that can be read are listed node after node, each with as many. */
+static json_t *row_of(const struct stk_api *a, json_t *list, uint32_t node, uint32_t gpu)
 {
+    const struct stk_state *s = stk_core_state(stk_live_core(a->cfg.live));
+    const uint64_t index = (uint64_t)node * s->nodes[node].gpus + gpu;
     json_t *row;
     size_t i;
 
     json_array_foreach(list, i, row)
     {
-        if (json_integer_value(json_object_get(row, "index")) == (json_int_t)gpu)
+        if (json_integer_value(json_object_get(row, "index")) == (json_int_t)index)
             return row;
     }
     return NULL;
 }
 
-const json_t *stk_owners_sample(const struct stk_api *a, uint32_t gpu)
+const json_t *stk_owners_sample(const struct stk_api *a, uint32_t node, uint32_t gpu)
 {
-    return row_of(json_object_get(a->sample, "gpus"), gpu);
+    return row_of(a, json_object_get(a->sample, "gpus"), node, gpu);
 }
 
-const json_t *stk_owners_listed(const struct stk_api *a, uint32_t gpu)
+const json_t *stk_owners_listed(const struct stk_api *a, uint32_t node, uint32_t gpu)
 {
-    return row_of(json_object_get(a->cfg.gpus, "gpus"), gpu);
+    return row_of(a, json_object_get(a->cfg.gpus, "gpus"), node, gpu);
 }
 
 double stk_owners_share(const struct stk_owners *v, uint32_t node, uint32_t gpu)
@@ -88,7 +91,7 @@ static const char *state_of(const struct stk_owners *v, uint32_t node, uint32_t 
         return "busy";
     if (stk_live_drained(v->api->cfg.live, node) >> gpu & 1)
         return "drained";
-    if (json_object_get(stk_owners_sample(v->api, gpu), "off"))
+    if (json_object_get(stk_owners_sample(v->api, node, gpu), "off"))
         return "off";
     return "free";
 }
@@ -182,9 +185,9 @@ json_t *stk_owners_show(const struct stk_owners *v, uint32_t node, uint32_t gpu)
         (void)json_object_set_new(o, "shares", shares(v, s, node, gpu));
         (void)json_object_set_new(o, "left", json_real(stk_part_left(s, n, gpu) / 1000.0));
     }
-    copy(o, row_of(json_object_get(v->api->cfg.gpus, "gpus"), gpu), fixed);
-    copy(o, stk_owners_sample(v->api, gpu), measured);
+    copy(o, stk_owners_listed(v->api, node, gpu), fixed);
+    copy(o, stk_owners_sample(v->api, node, gpu), measured);
     if (v->who)
-        copy(o, stk_owners_sample(v->api, gpu), named);
+        copy(o, stk_owners_sample(v->api, node, gpu), named);
     return o;
 }

@@ -25,8 +25,8 @@ void stk_owners_count(const struct stk_owners *v, struct stk_owner_counts *ret);
 /* How much of a GPU jobs have, 0 to 1. */
 double stk_owners_share(const struct stk_owners *v, uint32_t node, uint32_t gpu);
 /* What "stoker-gpu list" said of this GPU of node 0; borrowed, may be NULL. */
-const json_t *stk_owners_listed(const struct stk_api *a, uint32_t gpu);
+const json_t *stk_owners_listed(const struct stk_api *a, uint32_t node, uint32_t gpu);
 /* What "stoker-gpu watch" said last of this GPU; borrowed, may be NULL. */
-const json_t *stk_owners_sample(const struct stk_api *a, uint32_t gpu);
+const json_t *stk_owners_sample(const struct stk_api *a, uint32_t node, uint32_t gpu);
 
 #endif

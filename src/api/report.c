@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report.c - what a job says of itself, and what it is told: the two sides of the Python SDK. */
+#include <math.h>
 #include <string.h>
 
 #include "api/handlers.h"
@@ -12,7 +13,7 @@
 
 static bool is_number(const json_t *j)
 {
-    return !j || json_is_number(j);
+    return !j || (json_is_number(j) && fabs(json_number_value(j)) <= 1e18);
 }
 
 static bool is_checkpoint(const json_t *c)
@@ -38,15 +39,15 @@ static const char *check(json_t *b)
             return "a report has step, total, checkpoint and metrics";
     }
     if (!is_number(json_object_get(b, "step")) || !is_number(json_object_get(b, "total")))
-        return "step and total must be numbers";
+        return "step and total must be numbers within +-1e18";
     if (c && !is_checkpoint(c))
         return "checkpoint must be {\"step\": number, \"seconds\": number}";
     if (m && (!json_is_object(m) || json_object_size(m) > MAX_METRICS))
         return "metrics must be an object with at most 64 numbers";
     json_object_foreach(m, key, v)
     {
-        if (!json_is_number(v) || strlen(key) > 64)
-            return "metrics must be numbers, their names at most 64 characters";
+        if (!is_number(v) || strlen(key) > 64)
+            return "metrics must be numbers within +-1e18, their names at most 64 characters";
     }
     return NULL;
 }

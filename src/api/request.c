@@ -9,8 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "api/conn.h"
+#include "api/writer.h"
+#include "sys/json.h"
 
 #define STREAM_BLOCK 8192
 
@@ -35,6 +38,7 @@ static void drop_body(struct stk_request *r)
         r->http->body_bytes -= r->body.cap;
     free(r->body.data);
     r->body = (struct stk_body){0};
+    stk_scan_done(&r->scan);
 }
 
 void stk_request_free(struct stk_request *r)
@@ -65,23 +69,66 @@ void stk_request_over(struct stk_request *r)
         r->http = NULL; /* it may outlive the server */
 }
 
+/* Refuses what is being read; what was read of it goes at once. */
+static int refuse_body(struct stk_request *r, int rc, const struct stk_err *err)
+{
+    drop_body(r);
+    if (rc == -ENOMEM)
+        stk_request_error(r, 503, "no_memory", "the daemon has no memory for this now; try again");
+    else
+        stk_request_error(r, rc == -EFBIG ? 413 : 400, NULL, "%s", err->text);
+    stk_request_add(r, "Connection", "close");
+    return rc;
+}
+
+static int grow_body(struct stk_request *r, size_t need)
+{
+    struct stk_body *b = &r->body;
+    size_t cap = need < 4096 ? 4096 : need + need / 2;
+    char *p;
+
+    if (r->known && stk_conn_bytes(r->http, r->who.uid) - b->cap + cap > stk_limits_bytes(r)) {
+        drop_body(r);
+        stk_request_error(r, 429, NULL,
+                          "%s sends more than %zu MiB at once over several connections; wait for "
+                          "answers",
+                          r->who.user, stk_limits_bytes(r) >> 20);
+        return -EDQUOT;
+    }
+    if (r->http->body_bytes - b->cap + cap > STK_HTTP_MAX_BODIES) {
+        drop_body(r);
+        stk_request_error(r, 503, "busy", "too many large requests at once; try again");
+        return -ENOBUFS;
+    }
+    p = realloc(b->data, cap);
+    if (!p)
+        return refuse_body(r, -ENOMEM, NULL);
+    r->http->body_bytes += cap - b->cap;
+    b->data = p;
+    b->cap = cap;
+    return 0;
+}
+
 int stk_request_take(struct stk_request *r, const char *data, size_t len)
 {
     struct stk_body *b = &r->body;
-    size_t need = b->len + len + 1;
+    struct stk_err err = {""};
+    int rc;
 
-    if (need > b->cap) {
-        size_t cap = need < 4096 ? 4096 : need + need / 2;
-        char *p;
-
-        if (r->http->body_bytes - b->cap + cap > STK_HTTP_MAX_BODIES)
-            return -ENOBUFS;
-        p = realloc(b->data, cap);
-        if (!p)
-            return -ENOMEM;
-        r->http->body_bytes += cap - b->cap;
-        b->data = p;
-        b->cap = cap;
+    if (!r->route->takes) { /* read, and not looked at */
+        r->dropped += len;
+        if (r->dropped <= r->scan.limits.bytes)
+            return 0;
+        (void)stk_err_set(&err, -EFBIG, "the body is larger than %zu bytes", r->scan.limits.bytes);
+        return refuse_body(r, -EFBIG, &err);
+    }
+    rc = stk_scan_feed(&r->scan, data, len, &err);
+    if (rc < 0)
+        return refuse_body(r, rc, &err);
+    if (b->len + len + 1 > b->cap) {
+        rc = grow_body(r, b->len + len + 1);
+        if (rc < 0)
+            return rc;
     }
     memcpy(b->data + b->len, data, len);
     b->len += len;
@@ -127,11 +174,9 @@ bool stk_request_has_body(const struct stk_request *r)
     return r->body.len > 0;
 }
 
-const char *stk_request_cookie(const struct stk_request *r)
+struct stk_pass *stk_request_pass(struct stk_request *r)
 {
-    if (!r->known || stk_request_is_unix(r) || stk_request_header(r, "Authorization"))
-        return NULL;
-    return MHD_lookup_connection_value(r->mhd, MHD_COOKIE_KIND, "stoker");
+    return &r->pass;
 }
 
 bool stk_request_is_unix(const struct stk_request *r)
@@ -139,28 +184,70 @@ bool stk_request_is_unix(const struct stk_request *r)
     return r->conn && r->conn->door->is_unix;
 }
 
-bool stk_request_is_tls(const struct stk_request *r)
+/* Whether there is a whole body. */
+static int check_body(struct stk_request *r)
 {
-    return r->conn && r->conn->door->tls;
+    struct stk_err err = {""};
+    int rc;
+
+    if (r->body.len == 0) {
+        stk_request_error(r, 400, NULL, "the request needs a body in JSON");
+        return -EINVAL;
+    }
+    rc = stk_scan_end(&r->scan, &err);
+    return rc < 0 ? refuse_body(r, rc, &err) : 0;
 }
 
 int stk_request_body(struct stk_request *r, json_t **ret_body)
 {
     json_error_t why;
     json_t *j;
+    int rc = check_body(r);
 
-    if (r->body.len == 0) {
-        stk_request_error(r, 400, NULL, "the request needs a body in JSON");
-        return -EINVAL;
-    }
+    if (rc < 0)
+        return rc;
     j = json_loadb(r->body.data, r->body.len, JSON_REJECT_DUPLICATES, &why);
     drop_body(r);
+    if (!j && stk_json_starved(&why))
+        return refuse_body(r, -ENOMEM, NULL);
     if (!j) {
         stk_request_error(r, 400, NULL, "the body is not valid JSON: line %d, column %d: %s",
                           why.line, why.column, why.text);
         return -EINVAL;
     }
+    stk_json_make_whole(j);
     *ret_body = j;
+    return 0;
+}
+
+int stk_request_jobs(struct stk_request *r, struct stk_many *ret)
+{
+    struct stk_scan *s = &r->scan;
+    int rc = check_body(r);
+
+    if (rc < 0)
+        return rc;
+    if (s->ended && (s->members != 1 || s->n_jobs == 0)) {
+        stk_request_error(r, 400, NULL,
+                          s->members != 1
+                              ? "the body has \"jobs\" and something beside it; a request has one "
+                                "description, or \"jobs\" alone"
+                              : "\"jobs\" must be a list of at least one description");
+        return -EINVAL;
+    }
+    if (!s->ended) { /* one description, which is the whole body */
+        s->jobs = malloc(sizeof(*s->jobs));
+        if (!s->jobs)
+            return refuse_body(r, -ENOMEM, NULL);
+        s->jobs[0] = (struct stk_cut){0, (uint32_t)r->body.len};
+        s->n_jobs = 1;
+    }
+    *ret = (struct stk_many){
+        .text = r->body.data, .cuts = s->jobs, .bytes = r->body.cap, .n = s->n_jobs};
+    s->jobs = NULL;
+    s->n_jobs = s->cap_jobs = 0;
+    r->http->body_bytes -= r->body.cap; /* the caller counts them from here on */
+    r->body = (struct stk_body){0};
     return 0;
 }
 
@@ -174,7 +261,7 @@ int stk_request_number(struct stk_request *r, const char *name, uint64_t def, ui
         *ret = def;
         return 0;
     }
-    if (*text && strlen(text) < 19 && strspn(text, "0123456789") == strlen(text))
+    if (*text && strlen(text) <= 19 && strspn(text, "0123456789") == strlen(text))
         v = strtoull(text, NULL, 10);
     else
         v = UINT64_MAX;
@@ -223,6 +310,8 @@ static void answer(struct stk_request *r, int status, const char *type, struct M
         (void)MHD_add_response_header(resp, headers[i][0], headers[i][1]);
     if (status == 401)
         (void)MHD_add_response_header(resp, "WWW-Authenticate", "Bearer realm=\"stoker\"");
+    if (status == 503)
+        (void)MHD_add_response_header(resp, "Retry-After", "1");
     r->response = resp;
     r->status = status;
     r->on_gone = NULL;
@@ -234,7 +323,7 @@ static void answer(struct stk_request *r, int status, const char *type, struct M
 
 void stk_request_json(struct stk_request *r, int status, json_t *take_body)
 {
-    char *text = take_body ? json_dumps(take_body, JSON_COMPACT | JSON_REAL_PRECISION(16)) : NULL;
+    char *text = take_body ? json_dumps(take_body, STK_JSON_FLAGS) : NULL;
 
     json_decref(take_body);
     if (!text) {
@@ -244,8 +333,7 @@ void stk_request_json(struct stk_request *r, int status, json_t *take_body)
         stk_request_text(r, 500, "application/json", sorry, sizeof(sorry) - 1);
         return;
     }
-    answer(r, status, "application/json",
-           MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE));
+    stk_request_give(r, status, "application/json", text, strlen(text));
 }
 
 const char *stk_http_code(int status)
@@ -255,7 +343,7 @@ const char *stk_http_code(int status)
         const char *code;
     } codes[] = {{400, "bad_request"}, {401, "unauthorized"},    {403, "forbidden"},
                  {404, "not_found"},   {405, "method"},          {409, "conflict"},
-                 {413, "too_large"},   {414, "url_too_long"},    {422, "impossible"},
+                 {413, "too_large"},   {414, "url_too_long"},    {422, "unprocessable"},
                  {429, "too_many"},    {501, "not_implemented"}, {503, "stopping"},
                  {507, "cannot_write"}};
 
@@ -292,8 +380,30 @@ void stk_request_text(struct stk_request *r, int status, const char *type, const
 
     if (copy)
         memcpy(copy, text, len);
+    stk_request_give(r, status, type, copy, len);
+}
+
+void stk_request_give(struct stk_request *r, int status, const char *type, char *take_text,
+                      size_t len)
+{
+    if (r->conn)
+        stk_conn_widen(r->conn, len);
     answer(r, status, type,
-           copy ? MHD_create_response_from_buffer(len, copy, MHD_RESPMEM_MUST_FREE) : NULL);
+           take_text ? MHD_create_response_from_buffer(len, take_text, MHD_RESPMEM_MUST_FREE)
+                     : NULL);
+}
+
+void stk_request_written(struct stk_request *r, struct stk_writer *take_text)
+{
+    char *text = take_text->text;
+
+    if (take_text->starved || !text) {
+        stk_request_error(r, 503, "no_memory", "the daemon has no memory for this answer now");
+    } else {
+        take_text->text = NULL;
+        stk_request_give(r, 200, "application/json", text, take_text->len);
+    }
+    stk_writer_done(take_text);
 }
 
 void stk_request_add(struct stk_request *r, const char *name, const char *value)
@@ -317,8 +427,29 @@ void stk_request_lost(struct stk_request *r)
         resume(r);
     } else if (fn) {
         fn(r->gone_ctx, r);
-        stk_request_error(r, 503, NULL, "the daemon is stopping");
+        stk_request_error(r, 503, NULL, "the daemon is stopping; ask again when it is back");
     }
+}
+
+void stk_request_revoke(struct stk_request *r)
+{
+    static const char sentence[] = "the token or session that this came with is no longer valid";
+    stk_gone_fn fn = r->on_gone;
+
+    r->revoked = true;
+    if (r->stream) {
+        r->gone = true;
+        if (r->asleep)
+            resume(r);
+        else
+            (void)shutdown(r->conn->fd, SHUT_RDWR); /* its client takes nothing */
+    } else if (fn) {
+        fn(r->gone_ctx, r);
+        stk_request_error(r, 401, NULL, "%s", sentence);
+    } else if (!r->dispatched && !r->response) {
+        stk_request_error(r, 401, NULL, "%s", sentence);
+        r->refused = true;
+    } /* else it is answered soon */
 }
 
 /* ---- streams ---- */
@@ -329,17 +460,15 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *buf, size_t max)
     ssize_t n;
 
     (void)pos;
-    if (r->gone || r->ended)
-        return r->gone ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
+    if (r->gone)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
     n = r->stream->fill(r->stream_ctx, buf, max, r->http->stopping);
-    if (r->http->stopping)
-        r->ended = true;
     if (n > 0)
         return n;
-    if (n == STK_STREAM_CUT)
-        return MHD_CONTENT_READER_END_WITH_ERROR;
-    if (n < 0 || r->ended)
+    if (n == STK_STREAM_END)
         return MHD_CONTENT_READER_END_OF_STREAM;
+    if (n < 0 || r->http->stopping)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
     r->asleep = true;
     r->http->stats.held++;
     MHD_suspend_connection(r->mhd);
@@ -354,6 +483,7 @@ void stk_request_stream(struct stk_request *r, const char *type, const struct st
 
     r->stream = ops;
     r->stream_ctx = ctx;
+    r->gone = r->revoked;
     answer(r, 200, type, resp);
 }
 

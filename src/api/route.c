@@ -33,16 +33,26 @@ bool stk_route_fits(const char *pattern, const char *path, char (*params)[128], 
     return *pattern == '\0' && *path == '\0';
 }
 
+/* Without {names}. */
+static bool is_written_out(const struct stk_route *routes, const char *path)
+{
+    for (const struct stk_route *r = routes; r->method; r++)
+        if (strcmp(r->path, path) == 0)
+            return true;
+    return false;
+}
+
 const struct stk_route *stk_route_find(const struct stk_route *routes, const char *method,
                                        const char *path, const struct stk_route **ret_other)
 {
+    const bool exact = is_written_out(routes, path); /* a number is never a word of the table */
     char params[8][128];
 
     *ret_other = NULL;
     if (strcmp(method, "HEAD") == 0)
         method = "GET";
     for (const struct stk_route *r = routes; r->method; r++) {
-        if (!stk_route_fits(r->path, path, params, 8))
+        if (!stk_route_fits(r->path, path, params, 8) || (exact && strstr(r->path, "{id}")))
             continue;
         if (strcmp(r->method, method) == 0)
             return r;
@@ -53,12 +63,13 @@ const struct stk_route *stk_route_find(const struct stk_route *routes, const cha
 
 void stk_route_allow(const struct stk_route *routes, const char *path, char *buf, size_t size)
 {
+    const bool exact = is_written_out(routes, path);
     char params[8][128];
     size_t used = 0;
 
     buf[0] = '\0';
     for (const struct stk_route *r = routes; r->method && used < size; r++)
-        if (stk_route_fits(r->path, path, params, 8))
+        if (exact ? strcmp(r->path, path) == 0 : stk_route_fits(r->path, path, params, 8))
             used += (size_t)snprintf(buf + used, size - used, "%s%s", used ? ", " : "", r->method);
 }
 

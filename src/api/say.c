@@ -10,6 +10,7 @@
 
 #include "model/mig.h"
 #include "model/queue.h"
+#include "spec/ending.h"
 
 #define MINUTE (60 * STK_SECOND)
 #define HOUR (60 * MINUTE)
@@ -28,7 +29,7 @@ void stk_say_span(stk_time span, char *buf, size_t size)
         (void)snprintf(buf, size, "%" PRId64 " days", span / DAY);
 }
 
-void stk_say_when(stk_time at, stk_time now, char *buf, size_t size)
+static void say_when(stk_time at, stk_time now, char *buf, size_t size)
 {
     time_t t = (time_t)(at / STK_SECOND), n = (time_t)(now / STK_SECOND);
     struct tm a, b;
@@ -45,6 +46,11 @@ void stk_say_when(stk_time at, stk_time now, char *buf, size_t size)
     (void)snprintf(buf, size, "at %s (in %s)", clock, span);
 }
 
+void stk_say_when(const struct stk_say *s, stk_time at, char *buf, size_t size)
+{
+    say_when(at - s->ahead, s->now - s->ahead, buf, size);
+}
+
 static const char *plural(uint64_t n)
 {
     return n == 1 ? "" : "s";
@@ -57,10 +63,10 @@ static void say_outlook(const struct stk_say *s, char *buf, size_t size)
 
     buf[0] = '\0';
     if (s->room_at > 0) {
-        stk_say_when(s->room_at, s->now, when, sizeof(when));
+        stk_say_when(s, s->room_at, when, sizeof(when));
         (void)snprintf(buf, size, "; enough are expected to be free %s", when);
     } else if (s->first_out && s->first_out_at > 0) {
-        stk_say_when(s->first_out_at, s->now, when, sizeof(when));
+        stk_say_when(s, s->first_out_at, when, sizeof(when));
         (void)snprintf(buf, size, "; job %s is expected to end first, %s", s->first_out, when);
     }
 }
@@ -166,6 +172,25 @@ static void say_gpus(const struct stk_reason *w, const char *off, const char *ou
                        outlook);
 }
 
+/* "needs 2 CPUs and 1 is free" */
+static void say_cpu_mem(const struct stk_say *s, const char *outlook, char *buf, size_t size)
+{
+    const struct stk_reason *w = &s->why;
+    const double need = (double)w->limit, have = (double)w->used;
+
+    if (w->unit == STK_UNIT_CPUS)
+        (void)snprintf(buf, size, "needs %.6g CPU%s%s and %.6g %s free%s%s", need / 1000,
+                       w->limit == 1000 ? "" : "s", s->cpus_default ? " (default)" : "",
+                       have / 1000, w->used == 1000 ? "is" : "are",
+                       w->used >= w->limit ? ", but not together" : "", outlook);
+    else if (w->unit == STK_UNIT_MEM)
+        (void)snprintf(buf, size, "needs %.6g GiB of memory and %.6g are free%s%s", need / 1024,
+                       have / 1024, w->used >= w->limit ? ", but not together" : "", outlook);
+    else
+        (void)snprintf(buf, size, "finds GPUs free, but not enough CPUs or memory on their nodes%s",
+                       outlook);
+}
+
 static void say_room(const struct stk_say *s, char *buf, size_t size)
 {
     const struct stk_reason *w = &s->why;
@@ -188,8 +213,7 @@ static void say_room(const struct stk_say *s, char *buf, size_t size)
     else if (w->code == STK_WHY_CLOSED)
         (void)snprintf(buf, size, "finds no machine that takes new jobs: all are drained or down");
     else
-        (void)snprintf(buf, size, "finds GPUs free, but not enough CPUs or memory beside them%s",
-                       outlook);
+        say_cpu_mem(s, outlook, buf, size);
 }
 
 /* It would fit, but it is not its turn. */
@@ -201,7 +225,7 @@ static void say_turn(const struct stk_say *s, char *buf, size_t size)
 
     (void)snprintf(number, sizeof(number), "%u", w->other);
     if (w->until > 0)
-        stk_say_when(w->until, s->now, when, sizeof(when));
+        stk_say_when(s, w->until, when, sizeof(when));
     switch ((int)w->code) {
     case STK_WHY_CLAIMED:
         (void)snprintf(buf, size, "waits: GPUs are being cleared for job %s, which comes first",
@@ -242,20 +266,21 @@ static void say_held(const struct stk_say *s, char *buf, size_t size)
 {
     char when[80];
 
-    stk_say_when(s->next, s->now, when, sizeof(when));
-    if (s->next)
+    if (s->next) {
+        say_when(s->next, s->now - s->ahead, when, sizeof(when));
         (void)snprintf(buf, size, "is a schedule: it submits its next job %s", when);
-    else
+    } else {
         (void)snprintf(buf, size,
                        s->asleep ? "is suspended and sleeps until somebody resumes it"
                                  : "is on hold until somebody releases it");
+    }
 }
 
 static void say_booked(const struct stk_say *s, char *buf, size_t size)
 {
     char when[80];
 
-    stk_say_when(s->why.until, s->now, when, sizeof(when));
+    stk_say_when(s, s->why.until, when, sizeof(when));
     if (s->why.other)
         (void)snprintf(buf, size,
                        "would use GPUs that are being kept free for job %u; that is given up %s",
@@ -272,7 +297,7 @@ static void say_drains(const struct stk_say *s, char *buf, size_t size)
 {
     char when[80];
 
-    stk_say_when(s->why.until, s->now, when, sizeof(when));
+    stk_say_when(s, s->why.until, when, sizeof(when));
     (void)snprintf(buf, size, "GPUs are being kept free for it: %" PRIu64 " of %" PRIu64 ", %s%s",
                    s->why.have, s->why.need, s->why.until ? "all expected " : "",
                    s->why.until ? when : "the rest when jobs there end");
@@ -293,7 +318,7 @@ static void say_begin(const struct stk_say *s, char *buf, size_t size)
 {
     char when[80];
 
-    stk_say_when(s->why.until, s->now, when, sizeof(when));
+    stk_say_when(s, s->why.until, when, sizeof(when));
     (void)snprintf(buf, size, "may begin %s, not before", when);
 }
 
@@ -369,56 +394,6 @@ void stk_say_change(const struct stk_say *s, char *buf, size_t size)
                        s->number);
 }
 
-void stk_say_end(enum stk_cause cause, int32_t code, char *buf, size_t size)
-{
-    const char *name;
-
-    switch (cause) {
-    case STK_CAUSE_NONE:
-        (void)snprintf(buf, size, "has not ended");
-        break;
-    case STK_CAUSE_OK:
-        (void)snprintf(buf, size, "completed");
-        break;
-    case STK_CAUSE_FAILED:
-        (void)snprintf(buf, size, "failed with exit code %d", code);
-        break;
-    case STK_CAUSE_SIGNAL:
-        name = code > 0 && code < 65 ? sigabbrev_np(code) : NULL;
-        (void)snprintf(buf, size, "was killed by signal %d%s%s%s", code, name ? " (" : "",
-                       name ? name : "", name ? ")" : "");
-        break;
-    case STK_CAUSE_OOM:
-        (void)snprintf(buf, size, "ran out of memory");
-        break;
-    case STK_CAUSE_TIMEOUT:
-        (void)snprintf(buf, size, "was over its time limit");
-        break;
-    case STK_CAUSE_NODE_LOST:
-        (void)snprintf(buf, size, "its machine went away");
-        break;
-    case STK_CAUSE_NOT_STARTED:
-        (void)snprintf(buf, size, "could not be started");
-        break;
-    case STK_CAUSE_EVICTED:
-        (void)snprintf(buf, size, "was stopped to make room");
-        break;
-    case STK_CAUSE_CANCELLED:
-        (void)snprintf(buf, size, "was cancelled");
-        break;
-    case STK_CAUSE_DEPENDENCY:
-        (void)snprintf(buf, size, "a job it depends on did not end as it should");
-        break;
-    case STK_CAUSE_GPU:
-        (void)snprintf(buf, size, "a GPU it used reported an error");
-        break;
-    case STK_CAUSE_UNKNOWN:
-    case STK_CAUSE_MAX:
-        (void)snprintf(buf, size, "is gone, and nobody knows how it ended");
-        break;
-    }
-}
-
 void stk_say_ended(const struct stk_record *rec, char *buf, size_t size)
 {
     static const struct { /* notes that begin with what the cause says */
@@ -428,13 +403,14 @@ void stk_say_ended(const struct stk_record *rec, char *buf, size_t size)
         {STK_CAUSE_NOT_STARTED, "not started: ", "could not be started: "},
         {STK_CAUSE_TIMEOUT, "over its time limit", "was over its time limit"},
         {STK_CAUSE_OOM, "out of memory: ", "ran out of memory: "},
+        {STK_CAUSE_DEPENDENCY, "job ", "did not run: job "},
     };
     bool plain = rec->cause == STK_CAUSE_OK || rec->cause == STK_CAUSE_SIGNAL ||
                  (rec->cause == STK_CAUSE_FAILED && rec->kind != STK_KIND_BATCH) || !rec->note ||
                  !*rec->note;
     char sentence[80];
 
-    stk_say_end(rec->cause, rec->code, sentence, sizeof(sentence));
+    stk_end_words(rec->cause, rec->code, sentence, sizeof(sentence));
     (void)snprintf(buf, size, "%s%s%s", sentence, plain ? "" : ": ", plain ? "" : rec->note);
     for (size_t i = 0; !plain && i < sizeof(same) / sizeof(*same); i++)
         if (rec->cause == same[i].cause &&

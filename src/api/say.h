@@ -22,10 +22,12 @@ struct stk_say { /* what is known beside the reason */
     const char *turn;     /* it shares a GPU in turns: whose turn it is; NULL: it does not */
     bool besides;         /* another reason dominates: it would not fit anyway */
     bool asleep;          /* its processes sleep */
+    bool cpus_default;    /* the site gave it its CPUs */
     const struct stk_demand *demand; /* NULL: whole GPUs */
-    stk_time next;         /* it is a schedule: when it submits its next job; 0: it is none */
+    stk_time next;         /* it is a schedule: when it submits its next job, by the wall clock */
     const char *off;       /* why a GPU is not used, when one is not; or NULL */
     stk_time now;          /* microseconds since 1970 */
+    stk_time ahead;        /* of the wall clock: what is said to people is by that */
     stk_time room_at;      /* when enough GPUs are expected to be free; 0: not known */
     const char *first_out; /* who is expected to end first; NULL: not known */
     stk_time first_out_at;
@@ -38,12 +40,10 @@ const char *stk_say_code(const struct stk_say *s);
 /* What must be done before anything else can help: "release it: stoker release 3"; "": nothing.
  * What would start it is in api/remedy.h. */
 void stk_say_change(const struct stk_say *s, char *buf, size_t size);
-/* "exit code 3", "was killed by signal 9 (KILL)". */
-void stk_say_end(enum stk_cause cause, int32_t code, char *buf, size_t size);
-/* The same of a job that has ended, with what its note adds. */
+/* How a job has ended (stk_end_words()), with what its note adds. */
 void stk_say_ended(const struct stk_record *rec, char *buf, size_t size);
 /* "at 14:30 (in 25 min)" */
-void stk_say_when(stk_time at, stk_time now, char *buf, size_t size);
+void stk_say_when(const struct stk_say *s, stk_time at, char *buf, size_t size);
 /* "25 min", "2 h 5 min", "3 days" */
 void stk_say_span(stk_time span, char *buf, size_t size);
 

@@ -14,7 +14,6 @@
 #include "core/tenant.h"
 
 #define HOUR 3600u
-#define MAX_TIME (INT32_MAX * UINT64_C(4))
 
 /* Not more digits than a float has. */
 static json_t *number(float v)
@@ -141,7 +140,7 @@ static int add_job(struct answer *w)
         return rc;
     }
     if (id == 0) {
-        stk_request_error(w->r, 400, NULL, "of=%s needs the job's number: id=12",
+        stk_request_error(w->r, 422, NULL, "of=%s needs the job's number: id=12",
                           stk_series_kind_name(w->q.kind));
         json_decref(w->list);
         return -EINVAL;
@@ -199,8 +198,8 @@ static int read_query(struct answer *w)
         stk_request_error(w->r, 400, NULL, "of must be gpu, job, job_gpu, tenant or cluster");
         return -EINVAL;
     }
-    if (stk_request_number(w->r, "since", now - HOUR, MAX_TIME, &since) < 0 ||
-        stk_request_number(w->r, "until", now, MAX_TIME, &until) < 0 ||
+    if (stk_request_number(w->r, "since", now - HOUR, STK_API_MAX_TIME, &since) < 0 ||
+        stk_request_number(w->r, "until", now, STK_API_MAX_TIME, &until) < 0 ||
         stk_request_number(w->r, "step", 0, 31622400, &step) < 0)
         return -EINVAL;
     w->q = (struct stk_series_query){.kind = (enum stk_series_kind)kind,

@@ -4,6 +4,7 @@
 #define STK_API_SHOW_H
 
 #include "api/handlers.h"
+#include "api/writer.h"
 #include "model/reason.h"
 
 struct stk_show {
@@ -13,17 +14,15 @@ struct stk_show {
     bool env;                  /* ... with the environment */
 };
 
-/* A job that has not ended; new reference, NULL: out of memory. */
-json_t *stk_show_live(const struct stk_show *v, const struct stk_entry *e);
-/* A job that has. */
-json_t *stk_show_record(const struct stk_show *v, const struct stk_record *rec);
-/* Either, by number: NULL with -ENOENT in *ret_rc when there is no such job. */
-json_t *stk_show_number(const struct stk_show *v, stk_job_number number, int *ret_rc,
-                        struct stk_err *err);
-
-/* A page with descriptions ends when it has so many bytes, and goes on with "next". Adds the job's
- * bytes to *bytes; true: the page is full. */
-bool stk_show_full(const struct stk_show *v, const json_t *job, size_t *bytes);
+/* job_row.c: writes a job that has not ended, */
+void stk_show_live(const struct stk_show *v, struct stk_writer *w, const struct stk_entry *e);
+/* one that has, */
+void stk_show_record(const struct stk_show *v, struct stk_writer *w, const struct stk_record *rec);
+/* or either, by number: 0, -ENOENT: there is no such job, -ENOMEM. */
+int stk_show_number(const struct stk_show *v, struct stk_writer *w, stk_job_number number,
+                    struct stk_err *err);
+/* What was written, as a tree: for who needs some of its members. NULL: out of memory. */
+json_t *stk_show_tree(struct stk_writer *take);
 
 /* Words for the states and causes that are shown: "waiting", "completed". */
 const char *stk_show_state(const struct stk_job *j);
@@ -50,19 +49,21 @@ json_t *stk_show_pieces(const struct stk_api *a, const struct stk_piece *pieces,
 json_t *stk_show_gpus(uint64_t gpus, uint32_t milli);
 /* Seconds since 1970; null for 0. */
 json_t *stk_show_time(stk_time t);
+/* evictor.c: for whom and why the job of the event was preempted: "for" and "sentence". */
+struct stk_event;
+void stk_show_evictor(const struct stk_api *a, json_t *o, const struct stk_event *ev);
 
-/* When it is expected to start, and whether it will keep its deadline; nothing where that is not
- * known, or there is none. */
-/* line.c: its place in the line of its pool, when it waits. */
-void stk_show_position(struct stk_api *a, json_t *o, uint32_t slot);
-void stk_show_outlook(struct stk_api *a, json_t *o, stk_job_number number);
+/* line.c: its place in the line of its pool, when it waits; 0: it has none, or nobody counts. */
+uint32_t stk_line_place(struct stk_api *a, uint32_t slot);
+/* outlook.c: members that say when it is expected to start, and whether it will keep its deadline;
+ * NULL: neither is known. */
+json_t *stk_show_outlook(struct stk_api *a, stk_job_number number);
 
 /* Of each tenant in the list what it lends; who lends to whom. */
 void stk_show_lending(struct stk_api *a, json_t *tenants, json_t *out);
 
-/* The limit that is in a job's way, as the reason's member "limit"; nothing where it is another
- * reason. */
-void stk_show_limit(json_t *reason, const struct stk_reason *w);
+/* The limit that is in a job's way, for the reason's member "limit"; NULL: it is another reason. */
+json_t *stk_show_limit(const struct stk_reason *w);
 
 struct stk_job_counts { /* jobs that have not ended */
     uint32_t live, held, blocked, waiting, leased, stopping;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spent.c - the jobs of a period added up: by tenant, user or queue, and by name. A job counts with
- * the part of its time that lies in the period; what was measured of it is shared out in the same
- * way. Who brings the jobs is look.c. */
+/* spent.c - the jobs of a period added up: by tenant, user or queue, and by name. What a job's part
+ * of the period is, figures/ says. Who brings the jobs is look.c. */
 #include "api/spent.h"
 
 #include <math.h>
@@ -12,7 +11,7 @@
 #include "core/state.h"
 #include "series/series.h"
 
-#define MAX_WAITS 50000u
+#define QUARTER_DAYS (401 * INT64_C(86400) * STK_SECOND) /* when GPUs were used, that far back */
 
 static void copy(char *to, size_t size, const char *from)
 {
@@ -56,18 +55,20 @@ static struct stk_spent_kind *kind_of(struct stk_spent *s, const struct stk_reco
     return k;
 }
 
-static void add_wait(struct stk_spent_group *g, double wait)
+static int add_wait(struct stk_spent_group *g, stk_time wait)
 {
     if (g->n_wait == g->cap_wait) {
         uint32_t cap = g->cap_wait ? 2 * g->cap_wait : 64;
-        float *more = cap <= MAX_WAITS * 2 ? realloc(g->wait, cap * sizeof(*more)) : NULL;
+        stk_time *more = realloc(g->wait, cap * sizeof(*more));
 
         if (!more)
-            return;
+            return -ENOMEM;
         g->wait = more;
         g->cap_wait = cap;
     }
-    g->wait[g->n_wait++] = (float)wait;
+    g->wait[g->n_wait++] = wait;
+    g->waited += wait;
+    return 0;
 }
 
 /* The ten largest, in order. */
@@ -86,20 +87,18 @@ static void add_top(struct stk_spent_row *rows, uint32_t *n, const struct stk_sp
     rows[at] = *row;
 }
 
-static void add_to(struct stk_spent_group *g, const struct stk_record *r,
-                   const struct stk_spent_job *j, double wait)
+static int add_to(struct stk_spent_group *g, const struct stk_record *r,
+                  const struct stk_spent_job *j, bool ended)
 {
-    double measured = j->util >= 0 ? j->gpu_h : 0;
-
     g->jobs++;
-    g->failed += r->ended > 0 && r->cause != STK_CAUSE_OK && r->cause != STK_CAUSE_CANCELLED;
-    g->preemptions += r->preemptions;
-    g->gpu_h += j->gpu_h;
-    g->measured_h += measured;
-    g->active_h += measured > 0 ? measured * j->util : 0;
+    g->failed += ended && r->cause != STK_CAUSE_OK && r->cause != STK_CAUSE_CANCELLED;
+    g->starts += j->f.starts;
+    g->preemptions += j->f.preemptions;
+    g->allocated += j->f.allocated;
+    g->measured += j->f.measured;
+    g->active += j->f.active;
     g->kwh += j->kwh > 0 ? j->kwh : 0;
-    if (wait >= 0)
-        add_wait(g, wait);
+    return j->f.starts > 0 ? add_wait(g, j->f.waited) : 0;
 }
 
 static void add_kind(struct stk_spent *s, const struct stk_record *r, const struct stk_spent_job *j)
@@ -109,9 +108,8 @@ static void add_kind(struct stk_spent *s, const struct stk_record *r, const stru
     if (!k)
         return;
     k->jobs++;
-    k->gpu_h += j->gpu_h;
-    k->measured_h += j->gpu_h;
-    k->active_h += j->gpu_h * j->util;
+    k->measured += j->f.measured;
+    k->active += j->f.active;
     k->mem_mib = j->mem_mib > k->mem_mib ? j->mem_mib : k->mem_mib;
     if (r->number >= k->last) {
         k->last = r->number;
@@ -121,12 +119,11 @@ static void add_kind(struct stk_spent *s, const struct stk_record *r, const stru
     }
 }
 
-static void add_rows(struct stk_spent *s, const struct stk_record *r, const struct stk_spent_job *j,
-                     double wait)
+static void add_rows(struct stk_spent *s, const struct stk_record *r, const struct stk_spent_job *j)
 {
     struct stk_spent_row row = {.number = r->number,
                                 .gpus = j->gpus,
-                                .value = wait,
+                                .value = (double)j->f.waited / 1e6,
                                 .began = r->first_started,
                                 .ended = r->ended,
                                 .job = *j};
@@ -134,64 +131,73 @@ static void add_rows(struct stk_spent *s, const struct stk_record *r, const stru
     copy(row.name, sizeof(row.name), r->name);
     copy(row.user, sizeof(row.user), r->user);
     copy(row.tenant, sizeof(row.tenant), r->tenant);
-    if (wait >= 1)
+    if (row.value >= 1)
         add_top(s->wait, &s->n_wait, &row);
-    row.value = j->util >= 0 ? j->gpu_h * (1 - j->util) : 0;
+    row.value = stk_figures_hours(j->f.measured - j->f.active);
     if (row.value > 0)
         add_top(s->waste, &s->n_waste, &row);
     row.value = j->gpu_h;
     add_top(s->biggest, &s->n_biggest, &row);
 }
 
-/* What share of its time lies in the period. */
-static double share_of(const struct stk_spent *s, const struct stk_record *r, stk_time now)
+int stk_spent_add(struct stk_spent *s, struct stk_api *a, const struct stk_record *r,
+                  struct stk_err *err)
 {
-    stk_time from = r->first_started, to = r->ended ? r->ended : now;
-    stk_time a = from > s->since ? from : s->since, b = to < s->until ? to : s->until;
-
-    if (from == 0 || to <= from)
-        return from == 0 ? 0 : 1;
-    return b <= a ? 0 : (double)(b - a) / (double)(to - from);
-}
-
-void stk_spent_add(struct stk_spent *s, struct stk_api *a, const struct stk_record *r, stk_time run)
-{
-    double gpus = r->gpu_milli ? (double)r->gpus * r->gpu_milli / 1000 : (double)r->gpus;
-    double share = share_of(s, r, stk_api_now(a)), wait = -1;
     const char *of = s->by == STK_BY_USER ? r->user : s->by == STK_BY_QUEUE ? r->queue : r->tenant;
-    struct stk_spent_group *g = group_of(s, of ? of : "");
+    const bool ended = r->ended >= s->p.since && r->ended < s->p.until;
+    struct stk_spent_group *g;
     struct stk_spent_job j;
+    int rc;
 
-    stk_spent_job(a, r->number, gpus, run, &j);
-    j.gpu_h *= share;
-    j.kwh = j.kwh > 0 ? j.kwh * share : j.kwh;
-    j.money = stk_spent_money(a, j.gpu_h, j.kwh);
-    if (r->first_started >= s->since && r->first_started < s->until)
-        wait = (double)(r->first_started - r->submitted) / 1e6;
     s->n_jobs++;
-    add_to(&s->all, r, &j, wait);
-    if (g)
-        add_to(g, r, &j, wait);
+    if (r->submitted >= s->p.until)
+        return 0;
+    rc = stk_spent_job(a, r, s->p, &s->bins, &j, err);
+    if (rc < 0 || (!ended && j.f.run == 0 && j.f.starts == 0))
+        return rc;
+    rc = add_to(&s->all, r, &j, ended);
+    g = group_of(s, of ? of : "");
+    if (g && rc == 0)
+        rc = add_to(g, r, &j, ended);
     add_kind(s, r, &j);
-    add_rows(s, r, &j, wait);
+    add_rows(s, r, &j);
+    return rc < 0 ? stk_err_set(err, rc, "out of memory") : 0;
 }
 
-struct stk_spent *stk_spent_new(stk_time since, stk_time until, enum stk_spent_by by)
+static int prepare(struct stk_api *a, struct stk_spent *s, struct stk_err *err)
+{
+    const stk_time now = stk_api_now(a), first = now - QUARTER_DAYS;
+    struct stk_period bins = {s->since > first ? s->since : first, s->until < now ? s->until : now};
+    int rc;
+
+    s->p = (struct stk_period){s->since, bins.until};
+    s->group = calloc(STK_SPENT_GROUPS, sizeof(*s->group));
+    s->kind = calloc(STK_SPENT_KINDS, sizeof(*s->kind));
+    rc = s->group && s->kind ? stk_gpu_amounts_init(&s->bins, bins, STK_SERIES_QUARTER) : -ENOMEM;
+    if (rc < 0)
+        return stk_err_set(err, rc, "out of memory");
+    rc = stk_figures_read_capacity(stk_live_store(a->cfg.live), s->p, &s->capacity, &s->bins, err);
+    stk_gpu_amounts_finish(&s->bins);
+    return rc;
+}
+
+int stk_spent_new(struct stk_api *a, const struct stk_look_for *what, struct stk_spent **ret,
+                  struct stk_err *err)
 {
     struct stk_spent *s = calloc(1, sizeof(*s));
+    int rc;
 
-    if (s) {
-        s->group = calloc(STK_SPENT_GROUPS, sizeof(*s->group));
-        s->kind = calloc(STK_SPENT_KINDS, sizeof(*s->kind));
-    }
-    if (!s || !s->group || !s->kind) {
+    if (!s)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    s->since = what->since;
+    s->until = what->until;
+    s->by = what->by;
+    rc = prepare(a, s, err);
+    if (rc < 0)
         stk_spent_free(s);
-        return NULL;
-    }
-    s->since = since;
-    s->until = until;
-    s->by = by;
-    return s;
+    else
+        *ret = s;
+    return rc;
 }
 
 void stk_spent_free(struct stk_spent *s)
@@ -201,6 +207,7 @@ void stk_spent_free(struct stk_spent *s)
     for (uint32_t i = 0; s->group && i < s->n_groups; i++)
         free(s->group[i].wait);
     free(s->all.wait);
+    stk_gpu_amounts_done(&s->bins);
     free(s->group);
     free(s->kind);
     free(s);
@@ -208,37 +215,40 @@ void stk_spent_free(struct stk_spent *s)
 
 static int by_size(const void *a, const void *b)
 {
-    const float *x = a, *y = b;
+    const stk_time *x = a, *y = b;
 
     return (*x > *y) - (*x < *y);
 }
 
-double stk_spent_wait(struct stk_spent_group *g, double share)
+double stk_spent_wait(struct stk_spent_group *g, uint32_t per_mille)
 {
-    uint32_t at;
-
     if (g->n_wait == 0)
         return -1;
     if (g->n_sorted != g->n_wait)
         qsort(g->wait, g->n_wait, sizeof(*g->wait), by_size);
     g->n_sorted = g->n_wait;
-    at = (uint32_t)ceil(share * g->n_wait);
-    return (double)g->wait[at > 0 ? at - 1 : 0];
+    return (double)g->wait[stk_figures_rank(g->n_wait, per_mille)] / 1e6;
 }
 
 json_t *stk_spent_show_group(const struct stk_api *a, struct stk_spent_group *g)
 {
-    double idle = g->measured_h - g->active_h;
+    const bool known = g->measured > 0;
+    const double hours = stk_figures_hours(g->allocated),
+                 idle = stk_figures_hours(g->measured - g->active);
+    json_t *o = json_pack("{s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o}", "name", g->name, "jobs",
+                          (json_int_t)g->jobs, "failed", (json_int_t)g->failed, "starts",
+                          (json_int_t)g->starts, "preemptions", (json_int_t)g->preemptions,
+                          "gpu_hours", stk_spent_number(hours), "active_gpu_hours",
+                          known ? stk_spent_number(stk_figures_hours(g->active)) : json_null(),
+                          "util", stk_spent_number(stk_figures_ratio(g->active, g->measured)),
+                          "idle_gpu_hours", known ? stk_spent_number(idle) : json_null());
 
-    return json_pack("{s:s,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name", g->name, "jobs",
-                     (json_int_t)g->jobs, "failed", (json_int_t)g->failed, "preemptions",
-                     (json_int_t)g->preemptions, "gpu_hours", stk_spent_number(g->gpu_h), "util",
-                     g->measured_h > 0 ? stk_spent_number(g->active_h / g->measured_h)
-                                       : json_null(),
-                     "idle_gpu_hours", g->measured_h > 0 ? stk_spent_number(idle) : json_null(),
-                     "money", stk_spent_number(stk_spent_money(a, g->gpu_h, g->kwh)), "idle_money",
-                     stk_spent_number(g->measured_h > 0 ? stk_spent_money(a, idle, 0) : -1), "kwh",
-                     g->kwh > 0 ? stk_spent_number(g->kwh) : json_null(), "wait_p50_s",
-                     stk_spent_number(stk_spent_wait(g, 0.5)), "wait_p90_s",
-                     stk_spent_number(stk_spent_wait(g, 0.9)));
+    (void)json_object_set_new(o, "money", stk_spent_number(stk_spent_money(a, hours, g->kwh)));
+    (void)json_object_set_new(o, "idle_money",
+                              stk_spent_number(known ? stk_spent_money(a, idle, 0) : -1));
+    (void)json_object_set_new(o, "kwh", g->kwh > 0 ? stk_spent_number(g->kwh) : json_null());
+    (void)json_object_set_new(o, "waited_s", stk_spent_number((double)g->waited / 1e6));
+    (void)json_object_set_new(o, "wait_p50_s", stk_spent_number(stk_spent_wait(g, 500)));
+    (void)json_object_set_new(o, "wait_p90_s", stk_spent_number(stk_spent_wait(g, 900)));
+    return o;
 }

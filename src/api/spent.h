@@ -4,6 +4,7 @@
 #define STK_API_SPENT_H
 
 #include "api/show.h"
+#include "figures/figures.h"
 
 /* ---- one job (efficiency.c) ---- */
 
@@ -12,23 +13,24 @@
 #define STK_JUDGE_AFTER 30  /* seconds that must have been measured for a verdict */
 
 struct stk_spent_job {
-    double gpus, gpu_h;      /* that it has; GPU-hours, as booked */
-    double seen_s, util;     /* measured for so long; share of the time at work, -1: not known */
-    double kwh, money;       /* -1: not known */
-    double mem_mib, cpus;    /* the most on its GPUs; cores in use in the mean */
-    uint32_t measured, idle; /* GPUs that were measured; that did nothing */
+    struct stk_job_figures f; /* in the period */
+    double gpus, gpu_h;       /* that it has; allocated GPU-hours */
+    double seen_s, util;      /* seconds measured; active share of them, -1: not known */
+    double kwh, money;        /* -1: not known */
+    double mem_mib, cpus;     /* the most on its GPUs; cores in use in the mean */
+    uint32_t measured, idle;  /* GPUs that were measured; that did nothing */
 };
 
-/* 'run' is the time it ran, 'gpus' with parts as parts. */
-void stk_spent_job(struct stk_api *a, stk_job_number number, double gpus, stk_time run,
-                   struct stk_spent_job *ret);
+/* A job in a period, which has begun and is over. 'bins' may be NULL. */
+int stk_spent_job(struct stk_api *a, const struct stk_record *r, struct stk_period p,
+                  struct stk_gpu_amounts *bins, struct stk_spent_job *ret, struct stk_err *err);
 /* good, poor, idle, unknown; what to do about it, "" : nothing. */
 const char *stk_spent_verdict(const struct stk_spent_job *j);
 void stk_spent_advice(const struct stk_spent_job *j, char *buf, size_t size);
 /* The member "efficiency" of a job. */
 json_t *stk_spent_show(struct stk_api *a, const struct stk_spent_job *j);
-/* ... of one that has run for so long; nothing in lists without detail, or without GPUs. */
-void stk_spent_set(const struct stk_show *v, json_t *o, const struct stk_record *rec, stk_time run);
+/* ... nothing in lists without detail, without GPUs, or before its first start. */
+void stk_spent_set(const struct stk_show *v, json_t *o, const struct stk_record *rec);
 double stk_spent_money(const struct stk_api *a, double gpu_h, double kwh); /* -1: not known */
 json_t *stk_spent_price(const struct stk_api *a); /* {"gpu_hour", "kwh", "currency"} */
 json_t *stk_spent_number(double v);               /* null where it is negative */
@@ -36,20 +38,21 @@ json_t *stk_spent_number(double v);               /* null where it is negative *
 /* ---- a period (spent.c) ---- */
 
 enum stk_spent_by { STK_BY_TENANT, STK_BY_USER, STK_BY_QUEUE };
+struct stk_look_for;
 
 #define STK_SPENT_GROUPS 200u
 #define STK_SPENT_TOP 10u
 #define STK_SPENT_KINDS 2000u
 #define STK_SPENT_TABLE 8192u
-#define STK_SPENT_JOBS 50000u /* that ended, the latest; more are not looked at */
+#define STK_SPENT_JOBS 1000000u /* that ended, the latest; more are not looked at */
 
 struct stk_spent_group {
     char name[80];
-    uint32_t jobs, failed, preemptions;
-    double gpu_h, measured_h,
-        active_h; /* measured: GPU-hours of which is known how many were used */
+    uint32_t jobs, failed;
+    uint64_t starts, preemptions;
+    stk_gpu_time allocated, measured, active; /* measured: of jobs whose activity was sampled */
     double kwh;
-    float *wait; /* seconds of those that started */
+    stk_time waited, *wait; /* of jobs that started in the period: all together, and each */
     uint32_t n_wait, cap_wait, n_sorted;
 };
 
@@ -57,7 +60,8 @@ struct stk_spent_kind { /* jobs of one user with one name: often the same again 
     char user[64], name[80];
     enum stk_job_kind kind;
     uint32_t jobs;
-    double gpus, gpu_h, measured_h, active_h, idle_gpus, mem_mib; /* gpus, idle_gpus: of the last */
+    stk_gpu_time measured, active;
+    double gpus, idle_gpus, mem_mib; /* gpus, idle_gpus: of the last */
     stk_job_number last;
     int64_t spec; /* of the last */
 };
@@ -65,13 +69,16 @@ struct stk_spent_kind { /* jobs of one user with one name: often the same again 
 struct stk_spent_row { /* a job that stands out */
     stk_job_number number;
     char name[80], user[64], tenant[80];
-    double gpus, value;    /* seconds waited, or GPU-hours that were not used */
+    double gpus, value;    /* seconds waited, or GPU-hours that were not active */
     stk_time began, ended; /* 0: it runs */
     struct stk_spent_job job;
 };
 
 struct stk_spent {
-    stk_time since, until;
+    stk_time since, until; /* as asked */
+    struct stk_period p;   /* ... up to now */
+    struct stk_capacity_figures capacity;
+    struct stk_gpu_amounts bins;
     enum stk_spent_by by;
     struct stk_spent_group all, *group;
     uint32_t n_groups;
@@ -85,35 +92,38 @@ struct stk_spent {
     uint32_t n_jobs;
 };
 
-struct stk_spent *stk_spent_new(stk_time since, stk_time until, enum stk_spent_by by); /* or NULL */
+/* With the capacity of the period. */
+int stk_spent_new(struct stk_api *a, const struct stk_look_for *what, struct stk_spent **ret,
+                  struct stk_err *err);
 void stk_spent_free(struct stk_spent *s);
-/* One more job, which has run for so long. */
-void stk_spent_add(struct stk_spent *s, struct stk_api *a, const struct stk_record *r,
-                   stk_time run);
-/* Of those that started; -1: none did. Sorts. */
-double stk_spent_wait(struct stk_spent_group *g, double share);
+/* One more job; counts when it had a lease in the period or ended in it. */
+int stk_spent_add(struct stk_spent *s, struct stk_api *a, const struct stk_record *r,
+                  struct stk_err *err);
+/* Seconds waited, of those that started; -1: none did. Sorts. */
+double stk_spent_wait(struct stk_spent_group *g, uint32_t per_mille);
 json_t *stk_spent_show_group(const struct stk_api *a, struct stk_spent_group *g);
 
 /* ---- when (usage.c) ---- */
 
-struct stk_spent_cell {
+struct stk_spent_cell { /* GPU-hours */
     double gpus, allocated, active;
-    uint32_t n; /* quarters of an hour */
+    double hours;
 };
 
 struct stk_spent_heat {
     struct stk_spent_cell cell[7][24]; /* Monday first, local time */
-    struct stk_spent_cell all;
-    double hours;   /* measured */
-    double kwh;     /* < 0, as it is at first: not measured */
-    double gpus;    /* at the end */
-    double waiting; /* jobs, mean */
+    double kwh;                        /* < 0, as it is at first: not measured */
 };
-/* Adds what was measured from 'since' on, which ends with a quarter of an hour, up to 'until': so
- * much that it takes a few milliseconds at most. Where it ends; < 0: it failed. */
-stk_time stk_spent_heat(struct stk_api *a, stk_time since, stk_time until,
-                        struct stk_spent_heat *io, struct stk_err *err);
+/* Adds the energy that was measured from 'since' on, which ends with a quarter of an hour, up to
+ * 'until', in pieces that take a few milliseconds. Returns where the piece ends; < 0: it failed. */
+stk_time stk_spent_energy(struct stk_api *a, const struct stk_spent *s, struct stk_period p,
+                          struct stk_spent_heat *io, struct stk_err *err);
+/* The cells, from the intervals, once all jobs are in. */
+void stk_spent_cells(struct stk_spent *s, struct stk_spent_heat *io);
 
+/* summary.c: the cluster in the period. */
+json_t *stk_spent_show_whole(const struct stk_api *a, const struct stk_spent *s,
+                             const struct stk_spent_heat *h);
 /* advise.c: [{"kind", "text", "evidence", "gpu_hours", "money", "jobs"}] */
 json_t *stk_spent_advise(const struct stk_api *a, const struct stk_spent *s,
                          const struct stk_spent_heat *h);

@@ -7,7 +7,6 @@
 #include "api/spent.h"
 
 #define WEEK (UINT64_C(7) * 86400)
-#define MAX_TIME (INT32_MAX * UINT64_C(4))
 
 static int read_by(struct stk_request *r, enum stk_spent_by *ret)
 {
@@ -32,18 +31,24 @@ static int read_by(struct stk_request *r, enum stk_spent_by *ret)
     return -EINVAL;
 }
 
-static json_t *show_whole(const struct stk_api *a, const struct stk_spent_heat *h)
+json_t *stk_spent_show_whole(const struct stk_api *a, const struct stk_spent *s,
+                             const struct stk_spent_heat *h)
 {
-    double total = h->all.gpus / 4, had = h->all.allocated / 4, used = h->all.active / 4;
+    const stk_gpu_time total = s->capacity.sum;
+    const bool known = s->all.measured > 0 || s->all.allocated == 0;
+    const double idle = stk_figures_hours(s->all.measured - s->all.active);
 
-    return json_pack(
-        "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "gpus", stk_spent_number(h->gpus), "hours",
-        stk_spent_number(h->hours), "gpu_hours", stk_spent_number(total), "allocated_gpu_hours",
-        stk_spent_number(had), "active_gpu_hours", stk_spent_number(used), "allocated",
-        total > 0 ? stk_spent_number(had / total) : json_null(), "active",
-        total > 0 ? stk_spent_number(used / total) : json_null(), "kwh", stk_spent_number(h->kwh),
-        "idle_gpu_hours", stk_spent_number(had > used ? had - used : 0), "idle_money",
-        stk_spent_number(stk_spent_money(a, had > used ? had - used : 0, 0)));
+    return json_pack("{s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "gpus",
+                     (json_int_t)s->capacity.gpus, "hours",
+                     stk_spent_number((double)s->capacity.known / 3.6e9), "gpu_hours",
+                     stk_spent_number(stk_figures_hours(total)), "allocated_gpu_hours",
+                     stk_spent_number(stk_figures_hours(s->all.allocated)), "measured_gpu_hours",
+                     stk_spent_number(stk_figures_hours(s->all.measured)), "active_gpu_hours",
+                     stk_spent_number(stk_figures_hours(s->all.active)), "allocated",
+                     stk_spent_number(stk_figures_ratio(s->all.allocated, total)), "active",
+                     stk_spent_number(known ? stk_figures_ratio(s->all.active, total) : -1), "kwh",
+                     stk_spent_number(h->kwh), "idle_gpu_hours", stk_spent_number(idle),
+                     "idle_money", stk_spent_number(stk_spent_money(a, idle, 0)));
 }
 
 static json_t *show_row(const struct stk_spent_row *w, const char *key)
@@ -79,7 +84,7 @@ static json_t *show_groups(const struct stk_api *a, struct stk_spent *s)
         while (done[best] && best + 1 < s->n_groups)
             best++;
         for (uint32_t k = best + 1; k < s->n_groups; k++)
-            if (!done[k] && s->group[k].gpu_h > s->group[best].gpu_h)
+            if (!done[k] && s->group[k].allocated > s->group[best].allocated)
                 best = k;
         done[best] = true;
         (void)json_array_append_new(list, stk_spent_show_group(a, &s->group[best]));
@@ -96,7 +101,7 @@ static json_t *show(struct stk_api *a, struct stk_spent *s, const struct stk_spe
                           "policy", c->policy, "truncated", s->truncated);
 
     (void)json_object_set_new(o, "price", stk_spent_price(a));
-    (void)json_object_set_new(o, "cluster", show_whole(a, h));
+    (void)json_object_set_new(o, "cluster", stk_spent_show_whole(a, s, h));
     (void)json_object_set_new(o, "all", stk_spent_show_group(a, &s->all));
     (void)json_object_set_new(o, "groups", show_groups(a, s));
     (void)json_object_set_new(o, "waits", show_rows(s->wait, s->n_wait, "wait_s"));
@@ -111,11 +116,11 @@ void stk_do_summary(void *ctx, struct stk_request *r)
     struct stk_look_for what = {.show = show};
 
     if (read_by(r, &what.by) < 0 ||
-        stk_request_number(r, "since", now - WEEK, MAX_TIME, &since) < 0 ||
-        stk_request_number(r, "until", now, MAX_TIME, &until) < 0)
+        stk_request_number(r, "since", now - WEEK, STK_API_MAX_TIME, &since) < 0 ||
+        stk_request_number(r, "until", now, STK_API_MAX_TIME, &until) < 0)
         return;
     if (until <= since) {
-        stk_request_error(r, 400, NULL, "until must be after since");
+        stk_request_error(r, 422, NULL, "until must be after since");
         return;
     }
     what.since = (stk_time)since * STK_SECOND;

@@ -14,7 +14,7 @@
 
 #define MAX_TEAMS 16u
 
-void stk_show_limit(json_t *reason, const struct stk_reason *w)
+json_t *stk_show_limit(const struct stk_reason *w)
 {
     static const struct {
         const char *name;
@@ -24,16 +24,14 @@ void stk_show_limit(json_t *reason, const struct stk_reason *w)
                  [STK_UNIT_CPUS] = {"cpus", 1000},
                  [STK_UNIT_MEM] = {"gib", 1024}};
     const double unit = units[w->unit].one;
-    json_t *limit;
 
     if (w->code != STK_WHY_LIMIT && w->code != STK_WHY_QUEUE)
-        return;
-    limit =
-        json_pack("{s:s,s:s?,s:s?,s:s,s:f,s:f}", "of",
-                  w->code == STK_WHY_LIMIT ? "tenant" : stk_queue_of_name((enum stk_queue_of)w->of),
-                  "tenant", w->tenant, "queue", w->queue, "unit", units[w->unit].name, "used",
-                  (double)w->used / unit, "limit", (double)w->limit / unit);
-    (void)json_object_set_new(reason, "limit", limit);
+        return NULL;
+    return json_pack("{s:s,s:s?,s:s?,s:s,s:f,s:f}", "of",
+                     w->code == STK_WHY_LIMIT ? "tenant"
+                                              : stk_queue_of_name((enum stk_queue_of)w->of),
+                     "tenant", w->tenant, "queue", w->queue, "unit", units[w->unit].name, "used",
+                     (double)w->used / unit, "limit", (double)w->limit / unit);
 }
 
 static void set(json_t *o, const char *key, json_t *take)
@@ -215,6 +213,7 @@ static json_t *show_queue(struct stk_api *a, const struct stk_who *who, uint32_t
                           pool ? json_string(c->pools[pool - 1]) : json_null());
 
     stk_account_find(s, &mine, tenant, on);
+    set(o, "may", stk_live_show_rights(a->cfg.live, who, tenant, i));
     set(o, "job",
         json_pack("{s:o,s:o}", "gpus", gpus(q->job_milli, STK_NO_LIMIT), "time_s",
                   q->job_time ? json_integer(q->job_time / STK_SECOND) : json_null()));

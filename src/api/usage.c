@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* usage.c - when GPUs are used: from the measurements of the whole, a quarter of an hour each, by
- * hour and weekday of local time; and how much jobs get done in a GPU-hour, where they report
- * their steps. */
+/* usage.c - when GPUs are used: the same amounts as in a report, by hour and weekday of local time;
+ * what they drew; and how much jobs get done in a GPU-hour, where they report their steps. */
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
@@ -14,62 +13,61 @@
 #define PART (15 * DAY) /* read at once */
 #define POINTS 2000     /* of the steps of a job */
 
-static double or_zero(float v)
+/* How long of this quarter of an hour lies in the period and is known. */
+static stk_time known_of(const struct stk_spent *s, stk_time at)
 {
-    return isfinite(v) ? (double)v : 0;
+    const stk_time i = (at - s->bins.since) / STK_SERIES_QUARTER;
+
+    return at < s->bins.since || i >= (stk_time)s->bins.n
+               ? 0
+               : (stk_time)s->bins.amount[STK_AMOUNT_KNOWN][i];
 }
 
-static void add_cell(struct stk_spent_cell *c, double gpus, double allocated, double active)
-{
-    c->gpus += gpus;
-    c->allocated += allocated;
-    c->active += active;
-    c->n++;
-}
-
-static void add_point(struct stk_spent_heat *h, const struct stk_series_result *r, uint32_t i)
-{
-    const float *v = r->value;
-    uint32_t n = r->points;
-    double gpus = or_zero(v[STK_SERIES_CLUSTER_GPUS * n + i]);
-    double allocated = or_zero(v[STK_SERIES_CLUSTER_ALLOCATED * n + i]);
-    double active = or_zero(v[STK_SERIES_CLUSTER_ACTIVE * n + i]);
-    float power = v[STK_SERIES_CLUSTER_POWER * n + i];
-    double hours = (double)r->step / 3.6e9;
-    time_t at = (time_t)((r->since + i * r->step) / STK_SECOND);
-    struct tm tm;
-
-    if (gpus <= 0 || !localtime_r(&at, &tm))
-        return;
-    add_cell(&h->cell[(tm.tm_wday + 6) % 7][tm.tm_hour], gpus, allocated, active);
-    add_cell(&h->all, gpus, allocated, active);
-    h->hours += hours;
-    h->gpus = gpus;
-    h->waiting += or_zero(v[STK_SERIES_CLUSTER_QUEUED * n + i]);
-    if (isfinite(power))
-        h->kwh = (h->kwh < 0 ? 0 : h->kwh) + (double)power * hours / 1000;
-}
-
-stk_time stk_spent_heat(struct stk_api *a, stk_time since, stk_time until,
-                        struct stk_spent_heat *io, struct stk_err *err)
+stk_time stk_spent_energy(struct stk_api *a, const struct stk_spent *s, struct stk_period p,
+                          struct stk_spent_heat *io, struct stk_err *err)
 {
     const stk_time now = stk_api_now(a), first = now - KEPT, last = now + STK_SERIES_QUARTER;
-    const stk_time from = since < first ? first - first % STK_SERIES_QUARTER : since;
+    const stk_time from = p.since < first ? first - first % STK_SERIES_QUARTER : p.since;
     struct stk_series_query q = {
         .kind = STK_SERIES_CLUSTER, .since = from, .step = STK_SERIES_QUARTER, .now = now};
     struct stk_series_result r = {0};
     int rc;
 
-    q.until = until < last ? until : last;
+    q.until = p.until < last ? p.until : last;
     if (q.until <= q.since)
-        return until;
+        return p.until;
     q.until = q.until - q.since > PART ? q.since + PART : q.until;
     rc = stk_series_fit(a->series, &q, 1, err);
     rc = rc < 0 ? rc : stk_series_read(a->series, stk_live_store(a->cfg.live), &q, &r, err);
-    for (uint32_t i = 0; rc == 0 && i < r.points; i++)
-        add_point(io, &r, i);
+    for (uint32_t i = 0; rc == 0 && i < r.points; i++) {
+        const float power = r.value[STK_SERIES_CLUSTER_POWER * r.points + i];
+        const double hours = (double)known_of(s, r.since + i * r.step) / 3.6e9;
+
+        if (isfinite(power))
+            io->kwh = (io->kwh < 0 ? 0 : io->kwh) + (double)power * hours / 1000;
+    }
     free(r.value);
     return rc < 0 ? rc : q.until;
+}
+
+void stk_spent_cells(struct stk_spent *s, struct stk_spent_heat *io)
+{
+    const struct stk_gpu_amounts *b = &s->bins;
+
+    stk_gpu_amounts_finish(&s->bins);
+    for (uint32_t i = 0; i < b->n; i++) {
+        const time_t at = (time_t)((b->since + i * b->step) / STK_SECOND);
+        struct stk_spent_cell *c;
+        struct tm tm;
+
+        if (b->amount[STK_AMOUNT_CAPACITY][i] == 0 || !localtime_r(&at, &tm))
+            continue;
+        c = &io->cell[(tm.tm_wday + 6) % 7][tm.tm_hour];
+        c->hours += (double)b->amount[STK_AMOUNT_KNOWN][i] / 3.6e9;
+        c->gpus += (double)b->amount[STK_AMOUNT_CAPACITY][i] / 3.6e12;
+        c->allocated += (double)b->amount[STK_AMOUNT_ALLOCATED][i] / 3.6e12;
+        c->active += (double)b->amount[STK_AMOUNT_ACTIVE][i] / 3.6e12;
+    }
 }
 
 static json_t *show_cells(const struct stk_spent_heat *h)
@@ -80,12 +78,12 @@ static json_t *show_cells(const struct stk_spent_heat *h)
         for (int t = 0; t < 24; t++) {
             const struct stk_spent_cell *c = &h->cell[d][t];
 
-            if (c->n > 0)
+            if (c->hours > 0)
                 (void)json_array_append_new(
                     list, json_pack("{s:i,s:i,s:o,s:o,s:o}", "weekday", d, "hour", t, "allocated",
                                     stk_spent_number(c->allocated / c->gpus), "active",
                                     stk_spent_number(c->active / c->gpus), "hours",
-                                    stk_spent_number(c->n / 4.0)));
+                                    stk_spent_number(c->hours)));
         }
     return list;
 }
@@ -146,11 +144,12 @@ static json_t *show(struct stk_api *a, struct stk_spent *s, const struct stk_spe
 
     for (uint32_t i = 0; i < s->n_groups; i++)
         (void)json_array_append_new(groups, stk_spent_show_group(a, &s->group[i]));
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:o}", "since",
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:o}", "since",
                      json_real((double)s->since / 1e6), "until", json_real((double)s->until / 1e6),
-                     "cells", show_cells(h), "tenants", groups, "recommendations",
-                     stk_spent_advise(a, s, h), "throughput", show_throughput(a, s), "truncated",
-                     s->truncated, "currency",
+                     "cluster", stk_spent_show_whole(a, s, h), "all",
+                     stk_spent_show_group(a, &s->all), "cells", show_cells(h), "tenants", groups,
+                     "recommendations", stk_spent_advise(a, s, h), "throughput",
+                     show_throughput(a, s), "truncated", s->truncated, "currency",
                      a->cost.currency ? json_string(a->cost.currency) : json_null());
 }
 

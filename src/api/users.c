@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* users.c - who asks, and what they may do.
  *
- * On the Unix socket it is the user the kernel names; over TCP the owner of the token. The role is
- * the same either way: root and the user the daemon runs as are admins, others as configured; a
- * token may have been made for less. Looking a user up can be slow where a directory service is
- * asked, so names are remembered for a minute.
+ * On the Unix socket it is the user the kernel names; over TCP the owner of the token or session.
+ * The role is the same either way: root and the user the daemon runs as are admins, others as
+ * configured; a token may have been made for less. Looking a user up can be slow where a directory
+ * service is asked, so names are remembered for a minute.
  */
 #include <pwd.h>
 #include <stdio.h>
@@ -16,7 +16,6 @@
 #include "api/handlers.h"
 
 #define REMEMBER_MS 60000u
-#define USED_EVERY (3600 * STK_SECOND) /* how often a token's last use is written down */
 
 static void look_up(uint32_t uid, uint32_t gid, struct stk_user *u)
 {
@@ -61,72 +60,51 @@ void stk_api_fill_who(struct stk_api *a, uint32_t uid, uint32_t gid, struct stk_
     memcpy(ret->user, u->name, sizeof(ret->user));
 }
 
-static bool same_secret(const char *a, const char *b)
+enum stk_role stk_api_role(struct stk_api *a, uint32_t uid)
 {
-    size_t n = strlen(b);
-    unsigned char diff = 0;
+    struct stk_who who;
 
-    if (strlen(a) != n || n == 0)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        diff |= (unsigned char)(a[i] ^ b[i]);
-    return diff == 0;
+    stk_api_fill_who(a, uid, uid, &who);
+    return who.role;
 }
 
-static void note_use(struct stk_api *a, const struct stk_token *t, stk_time now)
-{
-    struct stk_store *st = stk_live_store(a->cfg.live);
-
-    if ((t->used > 0 && now - t->used < USED_EVERY) || stk_api_begin(a, NULL) < 0)
-        return;
-    (void)stk_store_token_used(st, t->id, now, NULL);
-    (void)stk_store_commit(st, NULL); /* what is lost is only a date */
-}
-
-int stk_api_identify(void *ctx, const struct stk_peer *peer, struct stk_who *ret)
+int stk_api_identify(void *ctx, const struct stk_peer *peer, struct stk_who *ret,
+                     struct stk_pass *ret_pass)
 {
     struct stk_api *a = ctx;
     struct stk_store *st = stk_live_store(a->cfg.live);
     struct stk_token t;
     stk_time now = stk_api_now(a);
+    int rc;
 
+    *ret_pass = (struct stk_pass){0};
     if (peer->is_unix) {
         stk_api_fill_who(a, peer->uid, peer->gid, ret);
         return 0;
     }
-    if (same_secret(peer->token, a->login)) {
-        stk_api_fill_who(a, geteuid(), getegid(), ret);
-        return 0;
-    }
-    if (strlen(peer->token) > 200 || stk_store_token_find(st, peer->token, now, &t, NULL) < 0)
+    if (peer->page)
+        rc = stk_store_session_find(st, peer->page, &peer->cookies, now, &t, NULL);
+    else
+        rc = strlen(peer->token) > 200 ? -EACCES
+                                       : stk_store_token_find(st, peer->token, now, &t, NULL);
+    if (rc < 0)
         return -EACCES;
     stk_api_fill_who(a, t.uid, t.uid, ret);
     if (t.role < (uint32_t)ret->role)
         ret->role = (enum stk_role)t.role;
-    note_use(a, &t, now);
+    stk_pass_note_use(a, &t, now);
+    *ret_pass = (struct stk_pass){t.id, t.kind == STK_TOKEN_SESSION, t.expires, t.ends};
     return 0;
 }
 
-int64_t stk_api_token_left_s(const struct stk_api *a, const char *token)
-{
-    stk_time now = stk_api_now(a);
-    struct stk_token t;
-
-    if (same_secret(token, a->login))
-        return INT64_MAX;
-    if (stk_store_token_find(stk_live_store(a->cfg.live), token, now, &t, NULL) < 0)
-        return 0;
-    return t.expires ? (t.expires - now) / STK_SECOND : INT64_MAX;
-}
-
-int stk_api_secret(char *buf, size_t size, struct stk_err *err)
+int stk_api_secret(const char *prefix, char *buf, size_t size, struct stk_err *err)
 {
     unsigned char raw[32];
     size_t used;
 
     if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
         return stk_err_set(err, -EIO, "the system gives no random numbers");
-    used = (size_t)snprintf(buf, size, "stk_");
+    used = (size_t)snprintf(buf, size, "%s", prefix);
     for (size_t i = 0; i < sizeof(raw) && used + 2 < size; i++)
         used += (size_t)snprintf(buf + used, size - used, "%02x", raw[i]);
     return 0;

@@ -78,16 +78,17 @@ static void answer(struct stk_wait *w)
     const struct stk_entry *e = living(w);
     struct worst worst = {e ? e->number : w->number, 0};
     struct stk_err err = {""};
-    json_t *job;
+    struct stk_writer job = {0};
     int rc;
 
     if (!e && !w->one)
         (void)stk_store_array(stk_live_store(w->api->cfg.live), w->number, see_end, &worst, NULL);
-    job = stk_show_number(&view, worst.number, &rc, &err);
-    if (job)
-        stk_request_json(w->req, 200, job);
+    rc = stk_show_number(&view, &job, worst.number, &err);
+    if (rc == 0)
+        stk_request_written(w->req, &job);
     else
         stk_api_fail(w->req, rc, &err);
+    stk_writer_done(&job);
 }
 
 static void finish(struct stk_wait *w)

@@ -35,20 +35,39 @@ static json_t *show_waits_for(struct stk_api *a, const struct stk_entry *e)
     return out;
 }
 
+static bool has_default_cpus(const struct stk_api *a, const struct stk_entry *e)
+{
+    json_t *spec = stk_live_spec(a->cfg.live, e->rec.spec);
+    bool is = json_object_get(spec, "cpu_share") != NULL;
+
+    json_decref(spec);
+    return is;
+}
+
 /* Why a GPU is not to be used: the first of them says it for all. */
 static const char *why_off(const struct stk_api *a)
 {
     const struct stk_live_config *c = stk_live_config(a->cfg.live);
 
-    for (uint32_t i = 0; i < c->core.nodes[0].gpus; i++) {
-        const char *off = json_string_value(json_object_get(stk_owners_sample(a, i), "off"));
+    for (uint32_t n = 0; n < c->core.n_nodes && a->sample; n++)
+        for (uint32_t i = 0; i < c->core.nodes[n].gpus; i++) {
+            const char *off = json_string_value(json_object_get(stk_owners_sample(a, n, i), "off"));
 
-        if (off)
-            return off;
-        if ((stk_live_drained(a->cfg.live, 0) >> i) & 1)
+            if (off)
+                return off;
+        }
+    for (uint32_t n = 0; n < c->core.n_nodes; n++)
+        if (stk_live_drained(a->cfg.live, n))
             return "drained";
-    }
     return NULL;
+}
+
+static void set_limit(json_t *o, const struct stk_reason *w)
+{
+    json_t *limit = stk_show_limit(w);
+
+    if (limit)
+        (void)json_object_set_new(o, "limit", limit);
 }
 
 /* All reasons, each with its sentence; the first is what 'say' has. */
@@ -62,9 +81,11 @@ static json_t *show_reasons(struct stk_api *a, const struct stk_state *s, const 
         struct stk_say one = {.why = all->list[i],
                               .number = say->number,
                               .now = say->now,
+                              .ahead = say->ahead,
                               .at_once = i == 0 ? say->at_once : 0,
                               .besides = i > 0,
                               .asleep = say->asleep,
+                              .cpus_default = say->cpus_default,
                               .demand = say->demand,
                               .next = say->next,
                               .other = other};
@@ -80,14 +101,14 @@ static json_t *show_reasons(struct stk_api *a, const struct stk_state *s, const 
                       (json_int_t)w->missing, "other",
                       w->other ? json_integer(w->other) : json_null(), "until",
                       stk_show_time(w->until));
-        stk_show_limit(o, w);
+        set_limit(o, w);
         (void)json_array_append_new(out, o);
     }
     return out;
 }
 
-/* What would start it now, each with the command that does it. */
-static json_t *show_changes(struct stk_api *a, const struct stk_entry *e)
+/* What would start it now and this user may do, each with the command that does it. */
+static json_t *show_changes(struct stk_api *a, const struct stk_who *who, const struct stk_entry *e)
 {
     const struct stk_live_config *c = stk_live_config(a->cfg.live);
     const struct stk_state *s = stk_core_state(stk_live_core(a->cfg.live));
@@ -100,7 +121,7 @@ static json_t *show_changes(struct stk_api *a, const struct stk_entry *e)
     json_t *out = json_array();
     char sentence[320], command[320], job[32];
 
-    if (stk_live_remedies(a->cfg.live, e, &all, NULL) < 0)
+    if (stk_live_remedies(a->cfg.live, who, e, &all, NULL) < 0)
         all.n = 0;
     (void)stk_show_name(a, e->number, job, sizeof(job));
     for (uint32_t i = 0; i < all.n; i++) {
@@ -127,6 +148,7 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
     struct stk_say say = {.number = e->number,
                           .tasks = e->rec.tasks,
                           .now = stk_api_now(a),
+                          .ahead = stk_api_ahead(a),
                           .asleep = slot != STK_NONE && s->jobs[slot].slept != 0,
                           .demand =
                               slot == STK_NONE ? NULL : &s->shapes[s->jobs[slot].shape].demand,
@@ -146,6 +168,7 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
         return;
     }
     say.why = all.list[0];
+    say.cpus_default = has_default_cpus(a, e);
     (void)stk_live_schedule(a->cfg.live, e->number, &say.next, &last);
     (void)stk_show_name(a, w->other, other, sizeof(other));
     say.at_once = stk_show_at_once(a, e, w);
@@ -157,7 +180,7 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
     held = stk_show_holders(a, slot, &say, first, &claim);
     stk_say_why(&say, sentence, sizeof(sentence));
     stk_say_change(&say, change, sizeof(change));
-    changes = say.next ? json_array() : show_changes(a, e);
+    changes = say.next ? json_array() : show_changes(a, stk_request_who(r), e);
     if (!*change && json_array_size(changes) > 0)
         (void)snprintf(change, sizeof(change), "%s",
                        json_string_value(json_object_get(json_array_get(changes, 0), "sentence")));
@@ -171,11 +194,11 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
         say.resource ? json_string(say.resource) : json_null(), "until", stk_show_time(w->until),
         "expected", stk_show_time(say.room_at), "holders", held, "waits_for", show_waits_for(a, e));
     stk_show_element(out, &e->rec);
-    stk_show_limit(out, w);
+    set_limit(out, w);
     (void)json_object_set_new(out, "claim", claim);
     (void)json_object_set_new(out, "reasons", show_reasons(a, s, &say, &all));
     (void)json_object_set_new(out, "changes", changes);
-    stk_show_outlook(a, out, e->number);
+    (void)json_object_update_new(out, stk_show_outlook(a, e->number));
     stk_request_json(r, 200, out);
 }
 
@@ -184,11 +207,13 @@ static void explain_ended(struct stk_api *a, struct stk_request *r, stk_job_numb
 {
     struct stk_show view = {.api = a, .who = stk_request_who(r), .detail = false};
     struct stk_err err = {""};
-    int rc;
-    json_t *job = stk_show_number(&view, number, &rc, &err);
+    struct stk_writer text = {0};
+    int rc = stk_show_number(&view, &text, number, &err);
+    json_t *job = rc == 0 ? stk_show_tree(&text) : NULL;
 
     if (!job) {
-        stk_api_fail(r, rc, &err);
+        stk_writer_done(&text);
+        stk_api_fail(r, rc < 0 ? rc : -ENOMEM, &err);
         return;
     }
     stk_request_json(

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 void stk_bytes_done(struct stk_bytes *b)
 {
     if (b->mem)
@@ -11,10 +13,27 @@ void stk_bytes_done(struct stk_bytes *b)
     b->n = 0;
 }
 
+void stk_bytes_hash(struct stk_bytes *b)
+{
+    uint64_t h = stk_hash_mix(*b->hash, b->n);
+
+    for (uint32_t i = 0; i < b->n; i += 8) {
+        uint64_t word = 0;
+
+        for (uint32_t k = 0; k < 8 && i + k < b->n; k++)
+            word |= (uint64_t)b->data[i + k] << 8 * k;
+        h = stk_hash_mix(h, word);
+    }
+    *b->hash = h;
+    b->n = 0;
+}
+
 static bool room(struct stk_bytes *b, uint32_t n)
 {
     if (b->failed)
         return false;
+    if (b->hash && b->cap - b->n < n)
+        stk_bytes_hash(b);
     if (b->cap - b->n >= n)
         return true;
     if (!b->mem)

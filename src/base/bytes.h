@@ -22,10 +22,13 @@ struct stk_bytes {
     const struct stk_mem *mem; /* borrowed; NULL: 'data' is the caller's and does not grow */
     unsigned char *data;
     uint32_t n, cap;
-    int failed; /* 0, -ENOMEM, or -ENOSPC: the caller's buffer is full */
+    int failed;     /* 0, -ENOMEM, or -ENOSPC: the caller's buffer is full */
+    uint64_t *hash; /* borrowed, or NULL. Not NULL: nothing is kept. Bytes that no longer fit into
+                       the caller's buffer are mixed into it, and the buffer is used again */
 };
 
 void stk_bytes_done(struct stk_bytes *b); /* frees what it grew */
+void stk_bytes_hash(struct stk_bytes *b); /* mixes what is in the buffer into b->hash */
 void stk_put_u(struct stk_bytes *b, uint64_t v);
 void stk_put_s(struct stk_bytes *b, int64_t v);
 void stk_put_raw(struct stk_bytes *b, const void *p, uint32_t n);

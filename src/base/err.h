@@ -7,7 +7,7 @@
 #include <errno.h>
 
 struct stk_err {
-    char text[256];
+    char text[512];
 };
 
 /* Writes the sentence into 'err' (may be NULL) and returns 'rc', so that callers write

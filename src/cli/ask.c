@@ -40,8 +40,10 @@ int stk_ask_fail(const struct stk_ask *k, int rc, const struct stk_err *err)
                   stk_text_clean(clean, sizeof(clean), err->text, false));
     switch (-rc) {
     case EINVAL:
+    case EBADMSG:
         return STK_EXIT_USAGE;
     case EHOSTDOWN:
+    case EPERM:
     case ETIMEDOUT:
     case EPIPE:
         return STK_EXIT_UNREACHABLE;
@@ -155,17 +157,23 @@ int stk_query_time(const struct stk_args *a, const char *name, char *path, size_
 {
     const char *text = stk_arg(a, name);
     int64_t now = (int64_t)stk_now(), at = 0;
+    struct stk_err why = {""};
     char number[32];
+    int rc = 0;
 
     if (!text)
         return STK_EXIT_OK;
     if (stk_words_duration(text, 60, &at) == 0 && strpbrk(text, "smhdw") && !strchr(text, ':'))
         at = now - at; /* "2h": two hours ago */
-    else if (stk_words_time(text, now, &at) < 0)
+    else
+        rc = stk_words_time(text, now, &at, &why);
+    if (rc == -ERANGE)
+        return stk_misused(a, "--%s %s", name, why.text);
+    if (rc < 0)
         return stk_misused(
             a, "--%s takes a time (2026-01-31, 14:00) or how long ago (2h, 7d), got \"%.40s\"",
             name, text);
-    else if (at > now && strchr(text, ':') && !strchr(text, '-') && !strchr(text, '+'))
+    if (at > now && strchr(text, ':') && !strchr(text, '-') && !strchr(text, '+'))
         at -= 86400; /* a time of day that is to come was yesterday's */
     (void)snprintf(number, sizeof(number), "%lld", (long long)at);
     stk_query(path, size, name, number);

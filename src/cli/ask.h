@@ -27,7 +27,7 @@ void stk_ask_close(struct stk_ask *k);
 /* Says what went wrong (text from the daemon is cleaned) and returns the exit code for 'rc'. */
 int stk_ask_fail(const struct stk_ask *k, int rc, const struct stk_err *err);
 
-/* GET with a printf path: 0 and *ret_body, or the exit code after having said why. */
+/* GET with a printf path: 0 and *ret_body (may be NULL), or the exit code after having said why. */
 int stk_ask_get(struct stk_ask *k, json_t **ret_body, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* POST, PUT or DELETE. 'body' may be NULL. */

@@ -19,6 +19,8 @@
 #include "cli/follow.h"
 #include "cli/ids.h"
 #include "cli/view.h"
+#include "client/away.h"
+#include "sys/signals.h"
 
 struct session {
     int fd, signals;
@@ -134,13 +136,11 @@ static int on_output(struct session *s)
 
 static int on_signal(struct session *s)
 {
-    struct signalfd_siginfo info;
+    int sig = stk_signal_read(s->signals);
 
-    if (read(s->signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
-        return 0;
-    if (info.ssi_signo == SIGWINCH)
+    if (sig == SIGWINCH)
         return send_size(s);
-    s->detached = true; /* the terminal is gone, or we were told to go: the job stays */
+    s->detached = sig > 0; /* the terminal is gone, or we were told to go: the job stays */
     return 0;
 }
 
@@ -161,6 +161,7 @@ static int watched_signals(void)
 
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGWINCH);
+    (void)sigaddset(&set, SIGINT); /* of the terminal only before and after the session */
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGHUP);
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
@@ -220,9 +221,18 @@ static int once(struct session *s, uint32_t id, const char *path, struct stk_err
     return rc < 0 ? stk_err_set(err, rc, "the terminal of job %u went away", id) : 0;
 }
 
+/* Waits before the daemon is asked again; a signal ends it. */
+static int wait_for_daemon(struct session *s, int ms)
+{
+    if (poll(&(struct pollfd){.fd = s->signals, .events = POLLIN}, 1, ms) > 0)
+        s->detached = stk_signal_read(s->signals) != SIGWINCH;
+    return 0;
+}
+
 /* Connects, again while the daemon is away or the job is between two starts. */
 static int session(struct stk_ask *k, uint32_t id, struct session *s, struct stk_err *err)
 {
+    struct stk_away away = {0};
     char path[PATH_MAX];
     int rc = 0;
 
@@ -232,6 +242,14 @@ static int session(struct stk_ask *k, uint32_t id, struct session *s, struct stk
         rc = locate(k, id, s, path, sizeof(path), err);
         if (rc == -ENOENT || rc == -EACCES || (rc == -ENOTTY && tries > 5))
             return rc;
+        if (stk_away_is(rc)) {
+            tries = 0;
+            if (stk_away_lost(&away, from))
+                (void)fprintf(stderr, "stoker: " STK_AWAY_TEXT "\n");
+            rc = wait_for_daemon(s, stk_away_pause_ms(&away));
+            continue;
+        }
+        stk_away_back(&away);
         if (rc == 0 && !s->ended)
             rc = once(s, id, path, err);
         if (rc == -EACCES)
@@ -264,8 +282,9 @@ int stk_attach(struct stk_ask *k, uint32_t id, bool mine)
         (void)fprintf(stderr, "\nstoker: detached; job %u goes on (stoker attach %u)\n", id, id);
         rc = STK_EXIT_OK;
     } else {
-        rc = stk_await(k, &(struct stk_id){.job = id, .index = -1}, s.signals, stk_now() + 30, &job,
-                       &err);
+        do
+            rc = stk_await(k, &(struct stk_id){.job = id, .index = -1}, s.signals, 0, &job, &err);
+        while (rc == -EINTR && stk_signal_read(s.signals) == SIGWINCH);
         rc = rc == 0 ? stk_view_code(job) : STK_EXIT_OURS;
     }
     json_decref(job);
@@ -286,6 +305,8 @@ static int run_attach(const struct stk_args *a)
     rc = stk_ask_open(&k, a);
     if (rc == STK_EXIT_OK)
         rc = stk_id_resolve(&k, a->words[0], &id);
+    if (rc == STK_EXIT_OK)
+        rc = stk_follow_check(&k, id);
     if (rc == STK_EXIT_OK)
         rc = stk_attach(&k, id, false);
     stk_ask_close(&k);

@@ -41,7 +41,7 @@ struct stk_command {
 extern const struct stk_command *const stk_commands[]; /* ends with NULL */
 
 extern const struct stk_command stk_cmd_baseline, stk_cmd_export, stk_cmd_whatif;
-extern const struct stk_command stk_cmd_slurm_leave;
+extern const struct stk_command stk_cmd_slurm_leave, stk_cmd_login;
 extern const struct stk_command stk_cmd_adopt, stk_cmd_attach, stk_cmd_cancel, stk_cmd_completion,
     stk_cmd_config, stk_cmd_demo, stk_cmd_drain, stk_cmd_gpus, stk_cmd_help, stk_cmd_history,
     stk_cmd_hold, stk_cmd_logs, stk_cmd_nodes, stk_cmd_quota, stk_cmd_tenants, stk_cmd_queue,

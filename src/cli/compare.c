@@ -38,15 +38,25 @@ static void put(char *buf, size_t size, enum stk_figure_kind kind, double v)
         (void)snprintf(buf, size, "%.*f", v >= 100 ? 0 : 2, v);
 }
 
+/* Figures that read the same are the same. */
+static bool reads_same(enum stk_figure_kind kind, double was, double is)
+{
+    char a[64], b[64];
+
+    put(a, sizeof(a), kind, was);
+    put(b, sizeof(b), kind, is);
+    return strcmp(a, b) == 0;
+}
+
 /* "-32%", or in points where both are shares. */
 static void put_change(char *buf, size_t size, enum stk_figure_kind kind, double was, double is)
 {
     if (!isfinite(was) || !isfinite(is))
         (void)snprintf(buf, size, "-");
+    else if (reads_same(kind, was, is))
+        (void)snprintf(buf, size, "same");
     else if (kind == STK_FIGURE_SHARE)
         (void)snprintf(buf, size, "%+.1f points", (is - was) * 100);
-    else if (fabs(is - was) < 1e-9)
-        (void)snprintf(buf, size, "=");
     else if (fabs(was) < 1e-9)
         (void)snprintf(buf, size, "new");
     else
@@ -57,7 +67,7 @@ static enum stk_colour colour(const struct stk_figure *f, double was, double is)
 {
     double gain = (is - was) * f->better;
 
-    if (!isfinite(gain) || fabs(is - was) <= 0.005 * fabs(was))
+    if (!isfinite(gain) || reads_same(f->kind, was, is) || fabs(is - was) <= 0.005 * fabs(was))
         return STK_PLAIN;
     return gain > 0 ? STK_GREEN : gain < 0 ? STK_YELLOW : STK_PLAIN;
 }
@@ -66,7 +76,7 @@ void stk_compare_print(const struct stk_ask *k, const struct stk_figure *f,
                        const struct stk_side *sides, size_t n, size_t against)
 {
     struct stk_column columns[MAX_SIDES + 2] = {{"", false, 0}};
-    size_t n_columns = 1 + n + (against > 0 || n == 2);
+    size_t n_columns = 1 + n + (against < n);
     struct stk_table *t;
 
     for (size_t i = 0; i < n && i < MAX_SIDES; i++)
@@ -84,7 +94,7 @@ void stk_compare_print(const struct stk_ask *k, const struct stk_figure *f,
         }
         if (!known)
             continue;
-        was = v[against];
+        was = against < n ? v[against] : (double)NAN;
         stk_table_cell(t, STK_PLAIN, "%s", f->name);
         for (size_t i = 0; i < n && i < MAX_SIDES; i++) {
             put(text, sizeof(text), f->kind, v[i]);
@@ -119,7 +129,7 @@ void stk_compare_each(const struct stk_figure *f, const json_t *was, const json_
     }
 }
 
-static int when(const char *text, int64_t now, int64_t *ret)
+static int when(const char *text, int64_t now, int64_t *ret, struct stk_err *err)
 {
     int64_t s;
 
@@ -127,24 +137,32 @@ static int when(const char *text, int64_t now, int64_t *ret)
         *ret = now - s;
         return 0;
     }
-    return stk_words_time(text, now, ret);
+    return stk_words_time(text, now, ret, err);
 }
 
 int stk_period(const struct stk_args *a, const char *since, json_t *o)
 {
     const char *from = stk_arg(a, "since"), *to = stk_arg(a, "until");
-    int64_t now = (int64_t)time(NULL), at;
+    int64_t now = (int64_t)time(NULL), at = 0;
+    struct stk_err why = {""};
+    int rc;
 
     from = from ? from : since;
     if (!from)
         return stk_misused(a, "--since is missing: 7d (ago) or a time such as 2026-11-01");
-    if (when(from, now, &at) < 0 || at < 0)
+    rc = when(from, now, &at, &why);
+    if (rc == -ERANGE)
+        return stk_misused(a, "--since %s", why.text);
+    if (rc < 0 || at < 0)
         return stk_misused(a, "--since takes 7d (ago) or a time such as 2026-11-01, got \"%s\"",
                            from);
     (void)json_object_set_new(o, "since", json_integer(at));
     if (!to)
         return STK_EXIT_OK;
-    if (when(to, now, &at) < 0 || at < 0)
+    rc = when(to, now, &at, &why);
+    if (rc == -ERANGE)
+        return stk_misused(a, "--until %s", why.text);
+    if (rc < 0 || at < 0)
         return stk_misused(a, "--until takes 7d (ago) or a time such as 2026-11-01, got \"%s\"",
                            to);
     (void)json_object_set_new(o, "until", json_integer(at));

@@ -26,7 +26,7 @@ struct stk_side {
 };
 
 /* Rows that no side knows are left out. 'against': the side that the last one is compared with;
- * 0: the last is compared with none. */
+ * 'n': it is compared with none. */
 void stk_compare_print(const struct stk_ask *k, const struct stk_figure *f,
                        const struct stk_side *sides, size_t n, size_t against);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config.c - "stoker config": checks a configuration file of the daemon, shows what it amounts to,
- * lists the keys. What is shown is a file that says the same. Reads the file with the daemon's own
- * code; no daemon is needed. */
+ * lists the keys. What is shown is a file that says the same, read with the daemon's own code. The
+ * check is the daemon's own, too: stokerd --check, which starts nothing. */
 #include "config/config.h"
 
 #include <inttypes.h>
@@ -9,37 +9,16 @@
 
 #include "cli/cli.h"
 #include "cli/config_teams.h"
+#include "cli/config_text.h"
+#include "cli/programs.h"
 #include "cli/term.h"
-
-/* A text as YAML: as it is where that is no question, else in quotes. */
-static void print_text(const char *text)
-{
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:-";
-    size_t n = strspn(text, plain);
-    bool quote =
-        n == 0 || text[n] != '\0' || text[0] == '-' || text[0] == ':' || text[n - 1] == ':';
-
-    if (quote)
-        (void)putchar('"');
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-
-        if (c < 0x20 || c == 0x7f)
-            (void)printf("\\x%02x", c);
-        else
-            (void)printf("%s%c", c == '"' || c == '\\' ? "\\" : "", c);
-    }
-    if (quote)
-        (void)putchar('"');
-}
 
 static void print_names(char *const *names)
 {
     (void)putchar('[');
     for (size_t i = 0; names && names[i]; i++) {
         (void)fputs(i > 0 ? ", " : "", stdout);
-        print_text(names[i]);
+        stk_config_print_text(names[i]);
     }
     (void)putchar(']');
 }
@@ -54,9 +33,9 @@ static void print_pairs(char *const *pairs, size_t n)
 
         (void)snprintf(name, sizeof(name), "%.*s", (int)(eq - pairs[i]), pairs[i]);
         (void)fputs("\n    ", stdout);
-        print_text(name);
+        stk_config_print_text(name);
         (void)fputs(": ", stdout);
-        print_text(eq + 1);
+        stk_config_print_text(eq + 1);
     }
 }
 
@@ -64,7 +43,7 @@ static void print_amounts(const struct stk_config_amounts *a)
 {
     (void)putchar('{');
     for (uint32_t i = 0; i < a->n; i++)
-        (void)printf("%s%s: %" PRIu32, i ? ", " : "", a->names[i], a->amounts[i]);
+        (void)printf("%s\"%s\": %" PRIu32, i ? ", " : "", a->names[i], a->amounts[i]);
     (void)putchar('}');
 }
 
@@ -114,6 +93,18 @@ static void print_units(uint64_t n, bool bytes)
         (void)printf("%" PRIu64 "%c", n / unit->size, unit->letter);
 }
 
+/* Millionths, without zeros at the end. */
+static void print_decimal(uint64_t n)
+{
+    char rest[8];
+    size_t len = 6;
+
+    (void)snprintf(rest, sizeof(rest), "%06u", (unsigned)(n % 1000000));
+    while (len > 0 && rest[len - 1] == '0')
+        len--;
+    (void)printf("%" PRIu64 "%s%.*s", n / 1000000, len ? "." : "", (int)len, rest);
+}
+
 static void print_number(const struct stk_config_key *k, uint64_t n)
 {
     if (k->type == STK_CONFIG_WORD)
@@ -122,45 +113,83 @@ static void print_number(const struct stk_config_key *k, uint64_t n)
         (void)fputs(n ? "yes" : "no", stdout);
     else if (k->type == STK_CONFIG_SECONDS || k->type == STK_CONFIG_BYTES)
         print_units(n, k->type == STK_CONFIG_BYTES);
+    else if (k->type == STK_CONFIG_DECIMAL)
+        print_decimal(n);
     else
         (void)printf("%" PRIu64, n);
+}
+
+static bool is_text(const struct stk_config_key *k)
+{
+    return k->type == STK_CONFIG_TEXT || k->type == STK_CONFIG_POLICY;
+}
+
+static const char *text_of(const struct stk_config *c, const struct stk_config_key *k)
+{
+    const char *text;
+
+    memcpy(&text, (const char *)c + k->offset, sizeof(text));
+    return text;
+}
+
+/* Whether there is a value to show. What is built in is shown where it is a value that a file could
+ * have; the rest is a comment. */
+static bool has_value(const struct stk_config *c, const struct stk_config_key *k)
+{
+    if (is_text(k))
+        return text_of(c, k) != NULL;
+    if (strcmp(k->path, "virtual_gpus") == 0)
+        return c->virtual_gpus != STK_CONFIG_NO_GPUS;
+    return k->type != STK_CONFIG_TEAMS || strcmp(k->path, "tenants") != 0 ||
+           c->teams->n_tenants > 0;
+}
+
+static void print_value(const struct stk_config *c, const struct stk_config_key *k)
+{
+    const char *at = (const char *)c + k->offset;
+    char **names = NULL;
+    uint64_t n = 0;
+
+    if (k->type == STK_CONFIG_NAMES || k->type == STK_CONFIG_PAIRS)
+        memcpy(&names, at,
+               sizeof(names)); // NOLINT(bugprone-multi-level-implicit-pointer-conversion)
+    if (is_text(k)) {
+        stk_config_print_text(text_of(c, k));
+    } else if (k->type == STK_CONFIG_TEAMS) {
+        stk_config_print_teams(c->teams, k->path);
+    } else if (!print_list(c, k, names)) {
+        memcpy(&n, at, sizeof(n));
+        print_number(k, n);
+    }
 }
 
 /* A key as a line of a file that would say the same; what was not said is a comment. */
 static void print_key(const struct stk_config *c, const struct stk_config_key *k)
 {
-    const char *at = (const char *)c + k->offset, *dot = strchr(k->path, '.');
-    bool texts = k->type == STK_CONFIG_TEXT || k->type == STK_CONFIG_POLICY;
-    const char *text = NULL;
-    char **names = NULL;
-    uint64_t n = 0;
+    const char *dot = strchr(k->path, '.'), *indent = dot ? "  " : "",
+               *name = dot ? dot + 1 : k->path;
 
-    if (k->type == STK_CONFIG_TEAMS && c->teams && stk_config_print_teams(c->teams, k->path))
-        return;
-    if (texts)
-        memcpy(&text, at, sizeof(text));
-    else if (k->type == STK_CONFIG_NAMES || k->type == STK_CONFIG_PAIRS)
-        memcpy(&names, at,
-               sizeof(names)); // NOLINT(bugprone-multi-level-implicit-pointer-conversion)
-    else if (k->type != STK_CONFIG_PARAMS && k->type != STK_CONFIG_AMOUNTS &&
-             k->type != STK_CONFIG_TEAMS)
-        memcpy(&n, at, sizeof(n));
-    if (!text && *k->def)
-        text = k->def;
-    if ((texts && !text) || n == STK_CONFIG_NO_GPUS || k->type == STK_CONFIG_TEAMS) {
-        (void)printf("%s# %s: %s\n", dot ? "  " : "", dot ? dot + 1 : k->path,
-                     *k->def ? k->def : "not set");
+    if (!has_value(c, k)) {
+        (void)printf("%s# %s: %s\n", indent, name, *k->def ? k->def : "not set");
         return;
     }
-    (void)printf("%s%s: ", dot ? "  " : "", dot ? dot + 1 : k->path);
-    if (texts)
-        print_text(text);
-    else if (!print_list(c, k, names))
-        print_number(k, n);
+    (void)printf("%s%s: ", indent, name);
+    print_value(c, k);
     (void)putchar('\n');
 }
 
-/* Keys of a group come one after the other; a group of which nothing was said has no line. */
+/* Whether some key of the group has a value: a group without one would be a key without one. */
+static bool group_has_value(const struct stk_config *c, const struct stk_config_key *k, size_t len)
+{
+    const char *group = k->path;
+
+    for (; k->path && strncmp(k->path, group, len + 1) == 0; k++)
+        if (has_value(c, k))
+            return true;
+    return false;
+}
+
+/* Keys of a group come one after the other in the table. */
 static void print_all(const struct stk_config *c)
 {
     const char *group = "";
@@ -169,13 +198,19 @@ static void print_all(const struct stk_config *c)
         size_t n = strcspn(k->path, ".");
 
         if (k->path[n] == '.' && strncmp(group, k->path, n + 1) != 0) {
-            bool empty = strncmp(k->path, "tls.", 4) == 0 && !c->tls.cert && !c->tls.key;
-
-            (void)printf("%s%.*s:\n", empty ? "# " : "", (int)n, k->path);
+            (void)printf("%s%.*s:\n", group_has_value(c, k, n) ? "" : "# ", (int)n, k->path);
             group = k->path;
         }
         print_key(c, k);
     }
+}
+
+static int run_check(char *file)
+{
+    char check[] = "--check", config[] = "--config";
+    char *const words[] = {check, config, file, NULL};
+
+    return stk_become_program("stokerd", words);
 }
 
 static int run_config(const struct stk_args *a)
@@ -185,7 +220,6 @@ static int run_config(const struct stk_args *a)
     bool check = strcmp(verb, "check") == 0, show = strcmp(verb, "show") == 0;
     struct stk_err err = {""};
     struct stk_config c;
-    struct stk_setup setup;
     int rc = 0;
 
     if (strcmp(verb, "keys") == 0 && !file) {
@@ -196,14 +230,15 @@ static int run_config(const struct stk_args *a)
         return stk_misused(a, "check FILE, show [FILE] or keys");
     if (check && !file)
         return stk_misused(a, "which file? stoker config check FILE");
+    if (check)
+        return run_check(a->words[1]);
     stk_config_init(&c);
     rc = file ? stk_config_load(file, &c, &err) : 0;
-    rc = rc < 0 ? rc : stk_config_setup(&c, &setup, &err);
     if (rc < 0)
         rc = stk_misused(a, "%s", err.text);
-    else if (check)
-        (void)printf("%s is right\n", file);
-    if (rc == 0 && show)
+    else if (!c.teams)
+        rc = stk_misused(a, "out of memory");
+    else
         print_all(&c);
     stk_config_done(&c);
     return rc;

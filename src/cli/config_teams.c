@@ -3,17 +3,9 @@
 #include "cli/config_teams.h"
 
 #include <stdio.h>
+#include <string.h>
 
-static void text(const char *s)
-{
-    (void)putchar('"');
-    for (; *s; s++) {
-        if (*s == '"' || *s == '\\')
-            (void)putchar('\\');
-        (void)putchar(*s);
-    }
-    (void)putchar('"');
-}
+#include "cli/config_text.h"
 
 static void gpus(const char *key, uint64_t milli)
 {
@@ -31,7 +23,7 @@ static void by_type(const struct stk_teams *t, const char *key, const uint64_t *
         (void)printf("%s", *sep ? sep : ", ");
         if (!*sep)
             (void)printf("%s: {", key);
-        text(stk_names_get(&t->types, i));
+        stk_config_print_quoted(stk_names_get(&t->types, i));
         gpus("", of[i]); /* its name, and then ": 16" */
         sep = ", ";
     }
@@ -46,11 +38,53 @@ static void users(const struct stk_teams *t, uint32_t row)
     for (uint32_t i = 0; i < t->n_members; i++)
         if (t->members[i].tenant == row) {
             (void)printf("%s", some ? ", " : ", users: [");
-            text(stk_names_get(&t->users, t->members[i].user));
+            stk_config_print_quoted(stk_names_get(&t->users, t->members[i].user));
             some = true;
         }
     if (some)
         (void)putchar(']');
+}
+
+static void print_tiers(uint32_t tiers)
+{
+    const char *sep = "tiers: [";
+
+    for (uint32_t i = 0; i < STK_TIER_MAX; i++)
+        if (tiers >> i & 1) {
+            (void)printf("%s%s", sep, stk_tier_name((enum stk_tier)i));
+            sep = ", ";
+        }
+    (void)putchar(']');
+}
+
+static void print_allow(const struct stk_teams *t, const struct stk_allow *a)
+{
+    const char *sep = "";
+
+    if (!a->tiers && !a->has_classes && !a->has_preempt && !a->has_users)
+        return;
+    (void)printf(", allow: {");
+    if (a->tiers) {
+        print_tiers(a->tiers);
+        sep = ", ";
+    }
+    if (a->has_classes) {
+        (void)printf("%sclasses: [%d, %d]", sep, a->lowest, a->most);
+        sep = ", ";
+    }
+    if (a->has_preempt) {
+        (void)printf("%spreempt: %s", sep, a->preempt ? "yes" : "no");
+        sep = ", ";
+    }
+    if (a->has_users) {
+        (void)printf("%susers: [", sep);
+        for (uint32_t i = 0; i < a->n_users; i++) {
+            (void)printf("%s", i ? ", " : "");
+            stk_config_print_quoted(stk_names_get(&t->users, a->users[i]));
+        }
+        (void)putchar(']');
+    }
+    (void)putchar('}');
 }
 
 static void tenant(const struct stk_teams *t, uint32_t row)
@@ -58,7 +92,11 @@ static void tenant(const struct stk_teams *t, uint32_t row)
     const struct stk_tenant_spec *s = &t->tenants[row];
 
     (void)printf("{name: ");
-    text(s->name);
+    stk_config_print_quoted(s->name);
+    if (s->was) {
+        (void)printf(", was: ");
+        stk_config_print_quoted(s->was);
+    }
     if (s->limit != STK_NO_LIMIT)
         gpus(", limit", s->limit);
     by_type(t, "limits", s->type_limit, STK_NO_LIMIT);
@@ -70,10 +108,11 @@ static void tenant(const struct stk_teams *t, uint32_t row)
     if (s->cpu_limit != STK_NO_LIMIT)
         gpus(", cpus", s->cpu_limit);
     if (s->mem_limit != STK_NO_LIMIT)
-        (void)printf(", mem_gib: %.3f", (double)s->mem_limit / 1024);
+        gpus(", mem_gib", (s->mem_limit * 1000 + 1023) / 1024); /* read back as the same MiB */
     if (s->keep_up)
         (void)printf(", keep_up: %u", s->keep_up);
     users(t, row);
+    print_allow(t, &t->tenant_allow[row]);
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): at most STK_MAX_TENANT_DEPTH deep
@@ -123,24 +162,34 @@ static void job(const struct stk_queue_spec *q)
     (void)putchar('}');
 }
 
+static bool has_queue(const struct stk_teams *t, const char *name)
+{
+    uint32_t at = stk_queue_find(t->queues, t->n_queues, name);
+
+    return at != STK_NONE && strcmp(t->queues[at].name, name) == 0;
+}
+
 static void queues(const struct stk_teams *t)
 {
     for (uint32_t i = 0; i < t->n_queues; i++) {
         const struct stk_queue_spec *q = &t->queues[i];
 
-        (void)printf("%s%s: {class: %d, classes: [%d, %d], tier: %s", i ? ", " : "{", q->name,
+        (void)printf("%s\"%s\": {class: %d, classes: [%d, %d], tier: %s", i ? ", " : "{", q->name,
                      q->priority, q->lowest, q->most, stk_tier_name(q->tier));
+        if (q->was)
+            (void)printf(", was: \"%s\"", q->was);
         if (q->pool) {
             (void)printf(", pool: ");
-            text(stk_names_get(&t->pools, q->pool - 1));
+            stk_config_print_quoted(stk_names_get(&t->pools, q->pool - 1));
         }
         job(q);
         for (int of = 0; of < STK_QUEUE_OF_MAX; of++)
             limit(stk_queue_of_name((enum stk_queue_of)of), &q->limit[of]);
+        print_allow(t, &t->queue_allow[i]);
         (void)putchar('}');
     }
     for (uint32_t i = 0; i < stk_n_default_queues; i++)
-        if (stk_queue_find(t->queues, t->n_queues, stk_default_queues[i].name) == STK_NONE)
+        if (!has_queue(t, stk_default_queues[i].name))
             (void)printf(", %s: off", stk_default_queues[i].name);
     (void)putchar('}');
 }
@@ -148,23 +197,18 @@ static void queues(const struct stk_teams *t)
 static void classes(const struct stk_teams *t)
 {
     for (uint32_t i = 0; i < t->n_classes; i++)
-        (void)printf("%s%s: %d", i ? ", " : "{", t->classes[i].name, t->classes[i].priority);
+        (void)printf("%s\"%s\": %d", i ? ", " : "{", t->classes[i].name, t->classes[i].priority);
     (void)putchar('}');
 }
 
-bool stk_config_print_teams(const struct stk_teams *t, const char *key)
+void stk_config_print_teams(const struct stk_teams *t, const char *key)
 {
-    if (key[0] == 't' && t->n_tenants == 0)
-        return false;
-    (void)printf("%s: ", key);
-    if (key[0] == 't')
+    if (strcmp(key, "tenants") == 0)
         below(t, STK_NONE);
-    else if (key[0] == 'q')
+    else if (strcmp(key, "queues") == 0)
         queues(t);
-    else if (key[0] == 'c')
+    else if (strcmp(key, "classes") == 0)
         classes(t);
     else
-        (void)printf("%s", t->queues[0].name);
-    (void)putchar('\n');
-    return true;
+        stk_config_print_quoted(t->queues[0].name);
 }

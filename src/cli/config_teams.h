@@ -5,7 +5,7 @@
 
 #include "teams/teams.h"
 
-/* The line of this key; false: nothing was said of it, and nothing was printed. */
-bool stk_config_print_teams(const struct stk_teams *t, const char *key);
+/* The value of this key. */
+void stk_config_print_teams(const struct stk_teams *t, const char *key);
 
 #endif

@@ -92,7 +92,8 @@ static int real(const char *s, json_t **ret)
     return 0;
 }
 
-static int convert(enum kind kind, const char *s, json_t **ret)
+/* What is wrong with it, where there is more to say than what the option takes, is in 'err'. */
+static int convert(enum kind kind, const char *s, json_t **ret, struct stk_err *err)
 {
     int64_t v = 0;
     int rc = 0;
@@ -110,7 +111,7 @@ static int convert(enum kind kind, const char *s, json_t **ret)
         rc = stk_words_size(s, 'M', &v);
         break;
     case TIME:
-        rc = stk_words_time(s, (int64_t)time(NULL), &v);
+        rc = stk_words_time(s, (int64_t)time(NULL), &v, err);
         break;
     case NO:
     case YES:
@@ -163,13 +164,16 @@ static int simple_options(const struct stk_args *a, bool changes, json_t *spec, 
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         const char *s = stk_arg_known(a, rows[i].option) ? stk_arg(a, rows[i].option) : NULL;
+        struct stk_err why = {""};
         json_t *v = NULL;
 
         if (!s)
             continue;
         if (changes && taken_away(i, s))
             v = json_null();
-        else if (convert(rows[i].kind, s, &v) < 0)
+        else if (convert(rows[i].kind, s, &v, &why) < 0 && why.text[0])
+            return stk_err_set(err, -EINVAL, "--%s %s", rows[i].option, why.text);
+        else if (!v)
             return stk_err_set(err, -EINVAL, "--%s takes %s, got \"%.40s\"", rows[i].option,
                                example(rows[i].kind), s);
         (void)json_object_set_new(spec, rows[i].key, v);

@@ -14,12 +14,14 @@
 
 #include "cli/follow_log.h"
 #include "cli/view.h"
+#include "client/away.h"
 #include "sys/signals.h"
 
-#define AGAIN_S 0.2   /* between looks when the daemon is away, or answers too early */
+#define AGAIN_S 0.2   /* between looks when the daemon answers too early */
 #define TURN_MS 500   /* logs that could not be opened are tried again */
-#define LINGER_S 10   /* a log that never ends must not keep us */
+#define LINGER_S 10   /* a log of which nothing comes any more must not keep us */
 #define MAX_LOGS 128u /* open at once */
+#define FIXED 4       /* files that are waited for besides logs */
 
 struct look { /* the long poll for its state */
     struct stk_stream *s;
@@ -32,22 +34,20 @@ struct state {
     const struct stk_follow *f;
     struct stk_follow_log *logs;
     uint32_t n_logs;
-    struct pollfd *polls; /* signals, the look, then one per log */
+    struct pollfd *polls; /* signals, the look, two of our input, then one per log */
     struct look look;
     struct stk_term err;
     json_t *job;
     char said[512]; /* what the state line shows */
-    double away;    /* since when the daemon does not answer; 0: it does */
-    double over;    /* when it was seen to have ended; 0: not yet */
-    double next;    /* when to look at its state again */
-    int stop;       /* signal that tells us to leave */
-    bool asked, drawn, started;
+    struct stk_away away;
+    double over;     /* when it was seen to have ended; 0: not yet */
+    double moved;    /* when bytes of a log came, or the daemon was found to be away */
+    double next;     /* when to look at its state again */
+    int stop;        /* signal that tells us to leave */
+    bool asked;      /* a signal has asked for the job's end */
+    bool cancel_due; /* the daemon has not been told so yet */
+    bool drawn, started;
 };
-
-static bool away(int rc)
-{
-    return rc == -EHOSTDOWN || rc == -EPIPE || rc == -ETIMEDOUT;
-}
 
 /* The first job of an array has the array's number: what came is then the worst of them. */
 static int this_very(struct stk_ask *k, const struct stk_id *id, json_t *take, json_t **ret_job,
@@ -65,7 +65,7 @@ static int this_very(struct stk_ask *k, const struct stk_id *id, json_t *take, j
 int stk_await(struct stk_ask *k, const struct stk_id *id, int signals, double until,
               json_t **ret_job, struct stk_err *err)
 {
-    double gone = 0;
+    struct stk_away gone = {0};
     char name[40];
 
     (void)stk_id_text(id, name, sizeof(name));
@@ -81,20 +81,23 @@ int stk_await(struct stk_ask *k, const struct stk_id *id, int signals, double un
         (void)snprintf(path, sizeof(path), "/v1/jobs/%s/wait?timeout_s=%d", name,
                        left < 30 ? (int)ceil(left) : 30);
         rc = stk_client_call(k->c, &call, &job, err);
-        if (rc == 0 && stk_view_ended(job))
-            return this_very(k, id, job, ret_job, err);
+        if (rc == 0 && stk_view_ended(job)) {
+            rc = this_very(k, id, job, ret_job, err);
+            job = NULL;
+            if (rc == 0)
+                return 0;
+        }
         json_decref(job);
         if (rc == 0) {
-            gone = 0;
+            stk_away_back(&gone);
             continue;
         }
-        if (!away(rc))
+        if (!stk_away_is(rc))
             return rc;
-        if (gone == 0)
-            gone = stk_now();
-        else if (stk_now() - gone > STK_FOLLOW_PATIENCE_S)
-            return rc;
-        if (poll(&(struct pollfd){.fd = signals, .events = POLLIN}, 1, 500) > 0)
+        if (stk_away_lost(&gone, stk_now()))
+            (void)fprintf(stderr, "stoker: " STK_AWAY_TEXT "\n");
+        if (poll(&(struct pollfd){.fd = signals, .events = POLLIN}, 1, stk_away_pause_ms(&gone)) >
+            0)
             return stk_err_set(err, -EINTR, "interrupted");
     }
 }
@@ -215,13 +218,17 @@ static void look_at_workers(struct state *s)
     json_decref(page);
 }
 
+static void cancel_job(struct state *s);
+
 static void take_job(struct state *s, json_t *take)
 {
     bool changed = !s->job || strcmp(stk_view_state(s->job), stk_view_state(take)) != 0;
 
     json_decref(s->job);
     s->job = take;
-    s->away = 0;
+    stk_away_back(&s->away);
+    if (s->cancel_due)
+        cancel_job(s);
     s->next = changed ? 0 : stk_now() + AGAIN_S;
     if (s->over == 0 && stk_view_ended(take))
         s->over = stk_now();
@@ -234,18 +241,17 @@ static int is_away(struct state *s, int rc, const struct stk_err *err)
 {
     char line[160];
 
-    if (!away(rc) || (s->away > 0 && stk_now() - s->away > STK_FOLLOW_PATIENCE_S)) {
+    if (!stk_away_is(rc)) {
         wipe(s);
         (void)stk_ask_fail(s->k, rc, err);
         return STK_EXIT_OURS;
     }
-    s->next = stk_now() + AGAIN_S;
-    if (s->away == 0) {
-        s->away = stk_now();
-        (void)snprintf(line, sizeof(line), "stoker: the daemon is away; job %u is not affected",
+    if (stk_away_lost(&s->away, stk_now())) {
+        (void)snprintf(line, sizeof(line), "stoker: " STK_AWAY_TEXT "; job %u is not affected",
                        s->f->id);
         say(s, line);
     }
+    s->next = stk_now() + stk_away_pause_ms(&s->away) / 1000.0;
     return 0;
 }
 
@@ -260,9 +266,9 @@ static int look_open(struct state *s)
     if (s->look.s || s->over > 0 || stk_now() < s->next)
         return 0;
     (void)snprintf(path, sizeof(path), "/v1/jobs/%u/wait?timeout_s=%d%s%s", s->f->id,
-                   !s->job ? 0
-                   : often ? 1
-                           : 30,
+                   !s->job || s->away.tries > 0 ? 0 /* is it there again? */
+                   : often                      ? 1
+                                                : 30,
                    s->job ? "&while=" : "", s->job ? stk_view_state(s->job) : "");
     s->look.n = 0;
     rc = stk_stream_open(s->k->c, &call, gather, &s->look, &s->look.s, &err);
@@ -290,19 +296,21 @@ static int look_pump(struct state *s)
 
 /* ---- signals ---- */
 
-static void cancel(struct state *s)
+/* Asks the daemon to cancel the job; a daemon that is away is asked when it is back. */
+static void cancel_job(struct state *s)
 {
     json_t *ids = json_array(), *body;
     struct stk_err err = {""};
+    int rc;
 
     for (uint32_t i = 0; i < s->f->count; i++)
         (void)json_array_append_new(ids, json_integer((json_int_t)s->f->id + i));
     body = json_pack("{s:s, s:o}", "verb", "cancel", "ids", ids);
-    wipe(s);
-    (void)fprintf(stderr, "stoker: cancelling job %u (again: leave it)\n", s->f->id);
-    if (stk_client_call(s->k->c,
-                        &(struct stk_call){.method = "POST", .path = "/v1/jobs/act", .body = body},
-                        NULL, &err) < 0)
+    rc = stk_client_call(s->k->c,
+                         &(struct stk_call){.method = "POST", .path = "/v1/jobs/act", .body = body},
+                         NULL, &err);
+    s->cancel_due = stk_away_is(rc);
+    if (rc < 0 && !s->cancel_due)
         (void)stk_ask_fail(s->k, -EREMOTEIO, &err);
     json_decref(body);
 }
@@ -313,7 +321,10 @@ static void on_signal(struct state *s, int sig)
         return;
     if (s->f->cancel && !s->asked && sig != SIGHUP) {
         s->asked = true;
-        cancel(s);
+        wipe(s);
+        (void)fprintf(stderr, "stoker: cancelling job %u%s (again: leave it)\n", s->f->id,
+                      s->away.tries > 0 ? " when the daemon is back" : "");
+        cancel_job(s);
         return;
     }
     s->stop = sig;
@@ -321,32 +332,52 @@ static void on_signal(struct state *s, int sig)
 
 /* ---- the loop ---- */
 
+static bool is_running(const struct state *s)
+{
+    return s->over == 0 && s->job && strcmp(stk_view_state(s->job), "running") == 0;
+}
+
+static int pause_ms(const struct state *s)
+{
+    double left = s->next - stk_now();
+
+    return left < 0.01 ? 10 : left < 1 ? (int)(left * 1000) : 1000;
+}
+
 /* Waits for something to happen, and takes it: 0, or an exit code. */
 static int turn(struct state *s, int signals)
 {
     uint32_t n_open = 0;
-    int rc = 0, ms = s->look.s || s->over > 0 ? TURN_MS : (int)(AGAIN_S * 1000);
+    int rc = 0, ms = s->look.s || s->over > 0 ? TURN_MS : pause_ms(s);
 
     for (uint32_t i = 0; i < s->n_logs; i++) {
         struct stk_follow_log *l = &s->logs[i];
 
-        if (n_open < MAX_LOGS && s->away == 0)
-            stk_follow_log_open(s->k, l);
+        if (n_open < MAX_LOGS && s->away.tries == 0 && stk_away_is(stk_follow_log_open(s->k, l)))
+            s->moved = stk_now();
         n_open += l->s != NULL;
-        s->polls[2 + i] = (struct pollfd){.fd = l->s ? stk_stream_fd(l->s) : -1, .events = POLLIN};
+        s->polls[FIXED + i] =
+            (struct pollfd){.fd = l->s ? stk_stream_fd(l->s) : -1, .events = POLLIN};
     }
     s->polls[0] = (struct pollfd){.fd = signals, .events = POLLIN};
     s->polls[1] =
         (struct pollfd){.fd = s->look.s ? stk_stream_fd(s->look.s) : -1, .events = POLLIN};
-    if (poll(s->polls, 2 + s->n_logs, ms) <= 0)
+    for (int i = 2; i < FIXED; i++)
+        s->polls[i] = (struct pollfd){.fd = -1};
+    if (s->f->input)
+        stk_input_polls(s->f->input, is_running(s), s->polls + 2);
+    if (poll(s->polls, FIXED + s->n_logs, ms) <= 0)
         return 0;
+    if (s->f->input)
+        stk_input_turn(s->f->input, s->polls + 2);
     if (s->polls[0].revents != 0)
         on_signal(s, stk_signal_read(signals));
     for (uint32_t i = 0; i < s->n_logs; i++) {
-        if (s->polls[2 + i].revents == 0)
+        if (s->polls[FIXED + i].revents == 0)
             continue;
         wipe(s);
-        (void)stk_follow_log_pump(&s->logs[i]);
+        stk_follow_log_pump(&s->logs[i]);
+        s->moved = stk_now();
         if (s->logs[i].broken && !s->asked)
             on_signal(s, SIGINT);
     }
@@ -361,7 +392,7 @@ static bool complete(const struct state *s)
         return true;
     if (s->over == 0)
         return false;
-    if (stk_now() - s->over > LINGER_S)
+    if (stk_now() - (s->moved > s->over ? s->moved : s->over) > LINGER_S)
         return true;
     for (uint32_t i = 0; i < s->n_logs; i++)
         if (!s->logs[i].ended)
@@ -372,16 +403,21 @@ static bool complete(const struct state *s)
 static int make_logs(struct state *s)
 {
     const struct stk_follow *f = s->f;
-    uint32_t streams = f->errors ? 2 : 1, n = f->output ? f->outputs * streams : 0;
+    uint32_t streams = f->errors && !f->stream ? 2 : 1, n = f->output ? f->outputs * streams : 0;
 
     s->logs = calloc(n + 1, sizeof(*s->logs));
-    s->polls = calloc(n + 2, sizeof(*s->polls));
+    s->polls = calloc(n + FIXED, sizeof(*s->polls));
     if (!s->logs || !s->polls)
         return stk_ask_fail(s->k, -ENOMEM, &(struct stk_err){"out of memory"});
     s->n_logs = n;
     for (uint32_t i = 0; i < n; i++)
         s->logs[i] = (struct stk_follow_log){.job = f->id + i / streams,
-                                             .name = i % streams ? "stderr" : "stdout",
+                                             .name = f->stream     ? f->stream
+                                                     : i % streams ? "stderr"
+                                                                   : "stdout",
+                                             .task = f->task,
+                                             .tail = f->tail,
+                                             .filtered = f->filtered,
                                              .to = i % streams ? STDERR_FILENO : STDOUT_FILENO,
                                              .lines = f->outputs > 1,
                                              .shared = f->count > f->outputs};
@@ -393,11 +429,18 @@ static int ended(struct state *s)
 {
     char items[128];
 
+    if (s->f->look_on)
+        return STK_EXIT_OK;
     if (!s->f->quiet && json_object_get(s->job, "items"))
         (void)fprintf(stderr, "stoker: job %u: %s\n", s->f->id,
                       stk_view_items(s->job, items, sizeof(items)));
     stk_follow_ended(s->job, s->f->quiet);
     return stk_view_code(s->job);
+}
+
+int stk_follow_check(struct stk_ask *k, uint32_t id)
+{
+    return stk_ask_get(k, NULL, "/v1/jobs/%u", id);
 }
 
 int stk_follow(struct stk_ask *k, const struct stk_follow *f)
@@ -415,6 +458,8 @@ int stk_follow(struct stk_ask *k, const struct stk_follow *f)
             rc = turn(&s, signals);
     }
     wipe(&s);
+    if (f->input)
+        f->input->left = s.over == 0;
     if (rc == 0)
         rc = s.stop > 0 ? 128 + s.stop : s.over > 0 ? ended(&s) : STK_EXIT_OK;
     for (uint32_t i = 0; i < s.n_logs; i++)

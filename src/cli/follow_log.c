@@ -11,7 +11,7 @@
 #define AGAIN_S 0.5              /* between two tries to open it */
 #define MAX_HELD ((size_t)65536) /* a longer line goes out in pieces */
 
-static int put(struct stk_follow_log *l, const char *data, size_t n)
+static int write_all(struct stk_follow_log *l, const char *data, size_t n)
 {
     while (n > 0) {
         ssize_t k = write(l->to, data, n);
@@ -30,6 +30,23 @@ static int put(struct stk_follow_log *l, const char *data, size_t n)
         n -= (size_t)k;
     }
     return 0;
+}
+
+static int put(struct stk_follow_log *l, const char *data, size_t n)
+{
+    char out[4096 + sizeof(l->filter.held)];
+    int rc = 0;
+
+    if (!l->filtered)
+        return write_all(l, data, n);
+    while (rc == 0 && n > 0) {
+        size_t take = n < 4096 ? n : 4096;
+
+        rc = write_all(l, out, stk_logfilter(&l->filter, data, take, out));
+        data += take;
+        n -= take;
+    }
+    return rc;
 }
 
 static int hold(struct stk_follow_log *l, const char *data, size_t n)
@@ -54,7 +71,8 @@ static int copy(void *ctx, const char *data, size_t n)
     size_t whole = end ? (size_t)(end - data) + 1 : l->lines ? 0 : n;
     int rc = 0;
 
-    l->offset += n;
+    l->inside = data[n - 1] != '\n';
+    l->next = 0; /* the daemon answers: a stream that breaks is opened again at once */
     if (whole > 0 || l->n_held + n > MAX_HELD) {
         rc = put(l, l->held, l->n_held);
         l->n_held = 0;
@@ -72,34 +90,43 @@ static void finish(struct stk_follow_log *l)
     l->n_held = 0;
 }
 
-void stk_follow_log_open(struct stk_ask *k, struct stk_follow_log *l)
+int stk_follow_log_open(struct stk_ask *k, struct stk_follow_log *l)
 {
-    char path[160];
+    char path[192], from[48];
     const struct stk_call call = {.path = path, .timeout_ms = -1};
     struct stk_err err = {""};
+    int rc;
 
     if (l->s || l->ended || !l->started || stk_now() < l->next)
-        return;
-    (void)snprintf(path, sizeof(path), "/v1/jobs/%u/log?stream=%s&offset=%llu%s", l->job, l->name,
-                   (unsigned long long)l->offset, l->over ? "" : "&follow=1");
+        return 0;
+    if (l->tail > 0)
+        (void)snprintf(from, sizeof(from), "tail=%u", l->tail);
+    else
+        (void)snprintf(from, sizeof(from), "offset=%llu", (unsigned long long)l->offset);
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%u/log?stream=%s&task=%u&%s&counts=%s%s", l->job,
+                   l->name, l->task, from, l->inside ? "inside" : "line",
+                   l->over ? "" : "&follow=1");
     l->next = stk_now() + AGAIN_S;
-    if (stk_stream_open(k->c, &call, copy, l, &l->s, &err) < 0)
+    rc = stk_stream_open(k->c, &call, copy, l, &l->s, &err);
+    if (rc < 0)
         l->s = NULL;
+    return rc;
 }
 
-bool stk_follow_log_pump(struct stk_follow_log *l)
+void stk_follow_log_pump(struct stk_follow_log *l)
 {
     struct stk_err err = {""};
     int rc = stk_stream_pump(l->s, &err);
-    bool refused = rc == -ENOENT || rc == -EACCES || rc == -EINVAL || rc == -EREMOTEIO;
+    bool refused = rc == -ENOENT || rc == -EACCES || rc == -EINVAL;
 
+    if (stk_stream_offset(l->s, &l->offset))
+        l->tail = 0; /* of the last lines it is now known where they are */
     if (rc == 0)
-        return false;
+        return;
     stk_stream_free(l->s);
     l->s = NULL;
     if (rc == -ECANCELED || (rc == 1 && !l->shared) || ((rc == 1 || refused) && l->over))
         finish(l);
-    return true;
 }
 
 void stk_follow_log_done(struct stk_follow_log *l)

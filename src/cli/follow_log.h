@@ -4,17 +4,23 @@
 #define STK_CLI_FOLLOW_LOG_H
 
 #include "cli/ask.h"
+#include "cli/logfilter.h"
 
 struct stk_follow_log {
     uint32_t job;
     const char *name; /* "stdout", "stderr" */
     int to;
+    uint32_t task;
+    uint32_t tail; /* begin with this many last lines; 0: at 'offset' */
+    bool filtered; /* only what cannot do harm on a terminal */
+    struct stk_logfilter filter;
     bool lines;   /* others are copied to the same place: only whole lines */
     bool shared;  /* other jobs write into the same file: it ends with the last of them */
     bool started; /* what is in the file is the job's */
     bool over;    /* the job writes no more */
     bool ended;   /* everything was copied, or there is nothing to copy */
     bool broken;  /* the reader of our output is gone */
+    bool inside;  /* the last byte was not the end of a line */
     uint64_t offset;
     double next; /* not opened before this */
     struct stk_stream *s;
@@ -22,11 +28,12 @@ struct stk_follow_log {
     size_t n_held, cap_held;
 };
 
-/* Opens it when there is reason to and it is not open. What was copied is counted, so that a stream
- * cut off by a restart of the daemon is opened again where it stopped. */
-void stk_follow_log_open(struct stk_ask *k, struct stk_follow_log *l);
-/* Copies what has come. True: its stream has ended. */
-bool stk_follow_log_pump(struct stk_follow_log *l);
+/* Opens it when there is reason to and it is not open. A stream that was broken off, by a
+ * restart of the daemon or where bytes were left out, is opened again where it stopped. 0, or
+ * -Exxx: not opened. */
+int stk_follow_log_open(struct stk_ask *k, struct stk_follow_log *l);
+/* Copies what has come. */
+void stk_follow_log_pump(struct stk_follow_log *l);
 void stk_follow_log_done(struct stk_follow_log *l);
 
 #endif

@@ -37,18 +37,54 @@ static void put_util(const struct stk_term *t, const json_t *gpu)
     (void)fprintf(t->f, " %3.0f%%", util);
 }
 
+/* Columns that are there because something in them is known. */
+struct known {
+    bool memory, temperature, power;
+};
+
+static struct known find_known(const json_t *gpus)
+{
+    struct known k = {0};
+
+    for (size_t i = 0; i < json_array_size(gpus); i++) {
+        const json_t *gpu = json_array_get(gpus, i);
+
+        k.memory = k.memory || stk_num(gpu, "mem_mib", -1) > 0;
+        k.temperature = k.temperature || stk_num(gpu, "temp_c", -1) >= 0;
+        k.power = k.power || stk_num(gpu, "power_w", -1) >= 0;
+    }
+    return k;
+}
+
+static void put_header(const struct stk_term *t, const struct known *k)
+{
+    (void)fprintf(t->f, "%s%3s  %-*s  %-16s%s%s%s  %s%s\n", stk_term_on(t, STK_BOLD), "GPU",
+                  BAR + 5, "BUSY", "MODEL", k->memory ? "  MEMORY       " : "",
+                  k->temperature ? "  TEMP" : "", k->power ? "   POWER" : "", "JOB",
+                  stk_term_off(t, STK_BOLD));
+}
+
 static void put_memory(const struct stk_term *t, const json_t *gpu)
 {
     double used = stk_num(gpu, "mem_used_mib", -1), all = stk_num(gpu, "mem_mib", -1);
-    char a[32], b[32];
+    char a[32], b[32], both[72] = "";
 
-    if (all <= 0)
-        return;
-    if (used >= 0)
-        (void)fprintf(t->f, "  %s/%s", stk_text_mib(used, a, sizeof(a)),
-                      stk_text_mib(all, b, sizeof(b)));
-    else
-        (void)fprintf(t->f, "  %s", stk_text_mib(all, a, sizeof(a)));
+    if (all > 0 && used >= 0)
+        (void)snprintf(both, sizeof(both), "%s/%s", stk_text_mib(used, a, sizeof(a)),
+                       stk_text_mib(all, b, sizeof(b)));
+    else if (all > 0)
+        (void)stk_text_mib(all, both, sizeof(both));
+    (void)fprintf(t->f, "  %-13s", both);
+}
+
+/* A number with its unit in a column of its own; nothing where it is not known. */
+static void put_number(const struct stk_term *t, double v, const char *unit, int width)
+{
+    char text[32] = "";
+
+    if (v >= 0)
+        (void)snprintf(text, sizeof(text), "%.0f %s", v, unit);
+    (void)fprintf(t->f, "  %*s", width, text);
 }
 
 static void put_owner(const struct stk_term *t, const json_t *gpu)
@@ -122,26 +158,30 @@ static int put_node(const struct stk_term *t, const json_t *gpus, size_t i)
     return 1;
 }
 
-static void put_gpu(const struct stk_term *t, const json_t *gpu)
+static void put_gpu(const struct stk_term *t, const json_t *gpu, const struct known *k)
 {
     char name[40];
 
     (void)fprintf(t->f, "%3" PRId64 "  ", stk_int(gpu, "index", 0));
     put_util(t, gpu);
     (void)fprintf(t->f, "  %-16s", stk_text_clean(name, sizeof(name), stk_str(gpu, "name"), false));
-    put_memory(t, gpu);
-    if (stk_num(gpu, "temp_c", -1) >= 0)
-        (void)fprintf(t->f, "  %.0f C", stk_num(gpu, "temp_c", 0));
-    if (stk_num(gpu, "power_w", -1) >= 0)
-        (void)fprintf(t->f, "  %.0f W", stk_num(gpu, "power_w", 0));
+    if (k->memory)
+        put_memory(t, gpu);
+    if (k->temperature)
+        put_number(t, stk_num(gpu, "temp_c", -1), "C", 4);
+    if (k->power)
+        put_number(t, stk_num(gpu, "power_w", -1), "W", 6);
     put_owner(t, gpu);
     (void)fputc('\n', t->f);
 }
 
 int stk_gpu_lines(const json_t *gpus, const struct stk_term *t, int max)
 {
-    int n = 0;
+    const struct known k = find_known(gpus);
+    int n = json_array_size(gpus) > 0;
 
+    if (n > 0)
+        put_header(t, &k);
     for (size_t i = 0; i < json_array_size(gpus); i++) {
         const json_t *gpu = json_array_get(gpus, i), *foreign = json_object_get(gpu, "foreign");
         const json_t *shares = json_object_get(gpu, "shares");
@@ -149,7 +189,7 @@ int stk_gpu_lines(const json_t *gpus, const struct stk_term *t, int max)
         if (max > 0 && n >= max - 1)
             break;
         n += put_node(t, gpus, i) + 1;
-        put_gpu(t, gpu);
+        put_gpu(t, gpu, &k);
         for (size_t j = 0; j < json_array_size(shares) && (max == 0 || n < max); j++, n++)
             put_share(t, json_array_get(shares, j));
         for (size_t j = 0; j < json_array_size(foreign) && (max == 0 || n < max); j++, n++)
@@ -212,7 +252,7 @@ static int run_gpus(const struct stk_args *a)
         json_decref(out);
     } else if (rc == STK_EXIT_OK) {
         if (stk_gpu_lines(gpus, &k.out, 0) == 0)
-            (void)printf("no GPUs\n");
+            (void)printf("No GPUs.\n");
         rc = print_resources(&k);
     }
     json_decref(gpus);

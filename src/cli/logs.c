@@ -57,6 +57,26 @@ static int read_log(struct stk_ask *k, uint32_t id, const char *query)
     return rc;
 }
 
+/* Copies the output until the job has ended. Says on standard error why the job does not run. */
+static int follow_log(struct stk_ask *k, uint32_t id, int64_t tail, int64_t task)
+{
+    const struct stk_follow f = {.id = id,
+                                 .count = 1,
+                                 .outputs = 1,
+                                 .output = true,
+                                 .look_on = true,
+                                 .stream = stk_arg_is(k->a, "stderr") ? "stderr" : "stdout",
+                                 .task = (uint32_t)task,
+                                 .tail = (uint32_t)tail,
+                                 .filtered = k->out.tty && !stk_arg_is(k->a, "raw")};
+    int rc = stk_follow_check(k, id);
+
+    rc = rc == STK_EXIT_OK ? stk_follow(k, &f) : rc;
+    if (f.filtered)
+        (void)fputs(stk_term_on(&k->out, STK_BOLD)[0] ? "\033[0m" : "", stdout);
+    return rc;
+}
+
 static int run_logs(const struct stk_args *a)
 {
     int64_t tail = 0, task = 0;
@@ -73,19 +93,20 @@ static int run_logs(const struct stk_args *a)
         return rc;
     rc = stk_id_resolve(&k, a->words[0], &id);
     stk_query(query, sizeof(query), "stream", stk_arg_is(a, "stderr") ? "stderr" : "stdout");
-    stk_query(query, sizeof(query), "follow", stk_arg_is(a, "follow") ? "1" : NULL);
     (void)snprintf(number, sizeof(number), "%lld", (long long)tail);
     stk_query(query, sizeof(query), "tail", tail > 0 ? number : NULL);
     (void)snprintf(number, sizeof(number), "%lld", (long long)task);
     stk_query(query, sizeof(query), "task", task > 0 ? number : NULL);
-    if (rc == STK_EXIT_OK)
+    if (rc == STK_EXIT_OK && stk_arg_is(a, "follow"))
+        rc = follow_log(&k, id, tail, task);
+    else if (rc == STK_EXIT_OK)
         rc = read_log(&k, id, query);
     stk_ask_close(&k);
     return rc;
 }
 
 static const struct stk_option own[] = {
-    {"follow", 'f', NULL, "go on until the job ends", NULL},
+    {"follow", 'f', NULL, "go on until the job ends, also when the daemon restarts", NULL},
     {"stderr", 'e', NULL, "standard error, where it is a file of its own", NULL},
     {"tail", 'n', "N", "only the last lines", NULL},
     {"task", 't', "N", "of this task of a gang (default 0)", NULL},

@@ -46,28 +46,45 @@ void stk_remove_tree(const char *dir)
     (void)nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+int stk_become_program(const char *name, char *const *words)
+{
+    char path[PATH_MAX];
+    char **argv;
+    size_t n = 0;
+    int rc = stk_find_program(name, path, sizeof(path));
+
+    if (rc != STK_EXIT_OK)
+        return rc;
+    while (words[n])
+        n++;
+    argv = calloc(n + 2, sizeof(*argv));
+    if (!argv)
+        return STK_EXIT_FAILED;
+    argv[0] = path;
+    for (size_t i = 0; i < n; i++)
+        argv[i + 1] = words[i];
+    (void)execv(path, argv);
+    (void)fprintf(stderr, "stoker: cannot run %s: %s\n", path, strerror(errno));
+    free((void *)argv);
+    return STK_EXIT_FAILED;
+}
+
 /* Becomes the program, with our words behind a verb of its (NULL: none). */
 static int become(const struct stk_args *a, const char *name, const char *verb)
 {
-    char path[PATH_MAX], word[64] = "";
-    char **argv = calloc((size_t)a->n_words + 3, sizeof(*argv));
-    int n = 0, rc = stk_find_program(name, path, sizeof(path));
+    char **words = calloc((size_t)a->n_words + 2, sizeof(*words)), word[64] = "";
+    int n = 0, rc;
 
-    if (rc != STK_EXIT_OK || !argv) {
-        free(argv);
-        return rc != STK_EXIT_OK ? rc : STK_EXIT_FAILED;
-    }
-    argv[n++] = path;
-    if (verb) {
-        (void)snprintf(word, sizeof(word), "%s", verb);
-        argv[n++] = word;
-    }
+    if (!words)
+        return STK_EXIT_FAILED;
+    (void)snprintf(word, sizeof(word), "%s", verb ? verb : "");
+    if (verb)
+        words[n++] = word;
     for (int i = 0; i < a->n_words; i++)
-        argv[n++] = a->words[i];
-    (void)execv(path, argv);
-    (void)fprintf(stderr, "stoker: cannot run %s: %s\n", path, strerror(errno));
-    free(argv);
-    return STK_EXIT_FAILED;
+        words[n++] = a->words[i];
+    rc = stk_become_program(name, words);
+    free((void *)words);
+    return rc;
 }
 
 static int run_serve(const struct stk_args *a)
@@ -92,7 +109,7 @@ static int run_store(const struct stk_args *a)
 const struct stk_command stk_cmd_store = {
     .name = "store",
     .synopsis = "COMMAND ...",
-    .help = "back up, check, restore, export or prune the daemon's state",
+    .help = "back up, check, restore, export or prune the daemon's state, or accept a loss",
     .section = STK_SECTION_SITE,
     .passes = true,
     .run = run_store,

@@ -151,6 +151,16 @@ static int print_jobs(const struct stk_ask *k, const json_t *jobs, bool history)
     return rc < 0 ? stk_ask_fail(k, rc, &(struct stk_err){"out of memory"}) : STK_EXIT_OK;
 }
 
+static const char *none_text(const struct stk_args *a, bool history)
+{
+    static const char *const filters[] = {"mine", "user", "state", "name", "queue", "tenant"};
+
+    for (size_t i = 0; i < sizeof(filters) / sizeof(*filters); i++)
+        if (stk_arg(a, filters[i]) || stk_arg_is(a, filters[i]))
+            return history ? "No ended jobs match." : "No waiting or running jobs match.";
+    return history ? "No jobs have ended." : "No jobs waiting or running.";
+}
+
 static int show_jobs(const struct stk_ask *k, const json_t *jobs, bool history)
 {
     if (k->json) {
@@ -160,9 +170,8 @@ static int show_jobs(const struct stk_ask *k, const json_t *jobs, bool history)
         json_decref(out);
         return STK_EXIT_OK;
     }
-    if (json_array_size(jobs) == 0) {
-        if (k->out.tty)
-            (void)printf("no jobs\n");
+    if (json_array_size(jobs) == 0) { /* a program that reads the table gets an empty one */
+        (void)fprintf(k->out.tty ? stdout : stderr, "%s\n", none_text(k->a, history));
         return STK_EXIT_OK;
     }
     return print_jobs(k, jobs, history);

@@ -17,6 +17,8 @@ const char *stk_report_number(const json_t *o, const char *key, char *buf, size_
 
     if (v < 0)
         (void)snprintf(buf, size, "-");
+    else if (v > 0 && v < 1)
+        (void)snprintf(buf, size, "%.*f", v < 0.1 ? 4 : 2, v);
     else if (v < 100)
         (void)snprintf(buf, size, "%.1f", v);
     else if (whole < 1000)
@@ -60,25 +62,46 @@ static void line(const struct stk_ask *k, const char *name, const char *text)
                  stk_term_off(&k->out, STK_DIM), text);
 }
 
+static const char *count_of(const json_t *o, const char *key, char *buf, size_t size)
+{
+    (void)snprintf(buf, size, "%lld", (long long)stk_int(o, key, 0));
+    return buf;
+}
+
+/* How active GPUs were, and of how much that is known. */
+static const char *say_active(const json_t *c, char *buf, size_t size)
+{
+    const double allocated = stk_num(c, "allocated_gpu_hours", 0);
+    const double unknown = allocated - stk_num(c, "measured_gpu_hours", 0);
+    char a[32], b[16];
+
+    if (!json_is_number(json_object_get(c, "active")))
+        return "activity not measured";
+    (void)snprintf(buf, size, "%s active (%s)",
+                   stk_report_number(c, "active_gpu_hours", a, sizeof(a)),
+                   stk_report_share(c, "active", b, sizeof(b)));
+    if (unknown > 0.01 * allocated)
+        (void)snprintf(buf + strlen(buf), size - strlen(buf), ", activity of %.3g not measured",
+                       unknown);
+    return buf;
+}
+
 static void print_whole(const struct stk_ask *k, const json_t *r)
 {
     const json_t *c = json_object_get(r, "cluster"), *all = json_object_get(r, "all");
-    char a[32], b[32], d[32], e[32], text[256];
+    char a[32], b[32], d[32], e[96], text[256];
 
     (void)snprintf(text, sizeof(text), "%s to %s",
                    stk_text_time(stk_num(r, "since", 0), a, sizeof(a)),
                    stk_text_time(stk_num(r, "until", 0), b, sizeof(b)));
     line(k, "period", text);
-    (void)snprintf(text, sizeof(text),
-                   "%s of %s GPU-hours given to jobs (%s), %s used (%s); measured for %s h",
+    (void)snprintf(text, sizeof(text), "%s of %s GPU-hours allocated (%s), %s; %s GPUs",
                    stk_report_number(c, "allocated_gpu_hours", a, sizeof(a)),
                    stk_report_number(c, "gpu_hours", b, sizeof(b)),
-                   stk_report_share(c, "allocated", d, sizeof(d)),
-                   stk_report_number(c, "active_gpu_hours", e, sizeof(e)),
-                   stk_report_share(c, "active", (char[16]){0}, 16),
-                   stk_report_number(c, "hours", (char[32]){0}, 32));
+                   stk_report_share(c, "allocated", d, sizeof(d)), say_active(c, e, sizeof(e)),
+                   count_of(c, "gpus", (char[32]){0}, 32));
     line(k, "utilization", text);
-    (void)snprintf(text, sizeof(text), "%s GPU-hours that jobs had and did not use%s%s",
+    (void)snprintf(text, sizeof(text), "%s GPU-hours allocated and not active%s%s",
                    stk_report_number(c, "idle_gpu_hours", a, sizeof(a)),
                    stk_num(c, "idle_money", -1) >= 0 ? ": " : "",
                    stk_report_money(r, c, "idle_money", b, sizeof(b)));
@@ -87,9 +110,9 @@ static void print_whole(const struct stk_ask *k, const json_t *r)
                    stk_report_number(all, "gpu_hours", a, sizeof(a)),
                    stk_num(all, "money", -1) >= 0 ? ", " : "",
                    stk_report_money(r, all, "money", b, sizeof(b)));
-    if (stk_num(c, "kwh", -1) >= 0)
+    if (stk_num(all, "kwh", -1) >= 0) /* what the money is made of: not that of idle GPUs */
         (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), ", %s kWh",
-                       stk_report_number(c, "kwh", a, sizeof(a)));
+                       stk_report_number(all, "kwh", a, sizeof(a)));
     line(k, "cost", text);
     (void)snprintf(text, sizeof(text), "%lld, %lld failed, %lld preemptions%s",
                    (long long)stk_int(all, "jobs", 0), (long long)stk_int(all, "failed", 0),
@@ -175,7 +198,8 @@ static int print(const struct stk_ask *k, const json_t *r)
 
     print_whole(k, r);
     rc = print_groups(k, r);
-    print_jobs(json_object_get(r, "waste"), "most GPU time not used", "idle_gpu_hours", false);
+    print_jobs(json_object_get(r, "waste"), "most GPU time allocated and not active",
+               "idle_gpu_hours", false);
     print_jobs(json_object_get(r, "waits"), "longest waits", "wait_s", true);
     print_advice(r);
     return rc < 0 ? stk_ask_fail(k, rc, &(struct stk_err){"out of memory"}) : STK_EXIT_OK;

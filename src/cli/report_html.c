@@ -109,26 +109,25 @@ static void put_top(FILE *f, const json_t *r)
     (void)fprintf(f, ", %s", day(stk_num(r, "since", 0), a, sizeof(a)));
     (void)fprintf(f, " to %s</p>\n<div class=\"tiles\">\n",
                   day(stk_num(r, "until", 0), b, sizeof(b)));
-    tile(f, stk_report_share(c, "allocated", a, sizeof(a)), "of GPU time given to jobs");
-    tile(f, stk_report_share(c, "active", a, sizeof(a)), "of GPU time used");
+    tile(f, stk_report_share(c, "allocated", a, sizeof(a)), "of GPU time allocated");
+    tile(f, stk_report_share(c, "active", a, sizeof(a)), "of GPU time active");
     (void)snprintf(text, sizeof(text), "%s GPU-h",
                    stk_report_number(c, "idle_gpu_hours", a, sizeof(a)));
-    tile(f, text, "given and not used");
+    tile(f, text, "allocated and not active");
     tile(f, stk_num(all, "money", -1) >= 0 ? stk_report_money(r, all, "money", a, sizeof(a)) : "",
          "cost of all jobs");
-    tile(f, stk_report_number(all, "gpu_hours", a, sizeof(a)), "GPU-hours of jobs");
+    tile(f, stk_report_number(all, "gpu_hours", a, sizeof(a)), "GPU-hours allocated");
     (void)snprintf(text, sizeof(text), "%lld", (long long)stk_int(all, "jobs", 0));
     tile(f, text, "jobs");
-    tile(f, stk_text_duration(stk_num(all, "wait_p50_s", -1), a, sizeof(a)), "wait, half of jobs");
-    tile(f, stk_text_duration(stk_num(all, "wait_p90_s", -1), a, sizeof(a)),
-         "wait, nine jobs of ten");
+    tile(f, stk_text_duration(stk_num(all, "wait_p50_s", -1), a, sizeof(a)), "wait, median");
+    tile(f, stk_text_duration(stk_num(all, "wait_p90_s", -1), a, sizeof(a)), "wait, p90");
     used = fmin(used, had);
     (void)fprintf(f,
                   "</div>\n<div class=\"bar\"><i class=\"used\" style=\"width:%.2f%%\"></i>"
                   "<i class=\"idle\" style=\"width:%.2f%%\"></i></div>\n",
                   used * 100, (had - used) * 100);
-    (void)fputs("<div class=\"key\"><i class=\"used\"></i>used<i class=\"idle\"></i>given to jobs, "
-                "not used<i class=\"none\"></i>nobody's</div>\n",
+    (void)fputs("<div class=\"key\"><i class=\"used\"></i>active<i class=\"idle\"></i>allocated, "
+                "not active<i class=\"none\"></i>not allocated</div>\n",
                 f);
 }
 
@@ -140,7 +139,7 @@ static void put_groups(FILE *f, const json_t *r)
 
     (void)fprintf(f,
                   "<h2>By %s</h2><table><tr><th>name</th><th class=\"n\">jobs</th>"
-                  "<th class=\"n\">GPU-hours</th><th class=\"n\">used</th>"
+                  "<th class=\"n\">GPU-hours</th><th class=\"n\">active</th>"
                   "<th class=\"n\">idle GPU-h</th><th class=\"n\">cost</th>"
                   "<th class=\"n\">idle cost</th><th class=\"n\">wait p50</th>"
                   "<th class=\"n\">wait p90</th></tr>\n",
@@ -175,7 +174,7 @@ static void put_jobs(FILE *f, const json_t *r, const json_t *list, bool waits)
                   "<div class=\"keep\"><h2>%s</h2><table><tr><th>job</th><th>name</th><th>user</th>"
                   "<th class=\"n\">GPUs</th><th class=\"n\">%s</th><th class=\"n\">%s</th>"
                   "%s</tr>\n",
-                  waits ? "Longest waits" : "Most GPU time not used",
+                  waits ? "Longest waits" : "Most GPU time allocated and not active",
                   waits ? "waited" : "idle GPU-h", waits ? "GPU-hours" : "cost",
                   waits ? "" : "<th>advice</th>");
     json_array_foreach(list, i, j)

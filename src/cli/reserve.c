@@ -64,6 +64,7 @@ static int read_what(struct stk_ask *k, json_t *body)
 static int read_body(struct stk_ask *k, json_t *body)
 {
     const char *start = stk_arg(k->a, "start");
+    struct stk_err why = {""};
     int64_t at = 0;
     int rc = read_what(k, body);
 
@@ -71,7 +72,10 @@ static int read_body(struct stk_ask *k, json_t *body)
         return rc;
     if (!stk_arg(k->a, "for"))
         return stk_misused(k->a, "for how long? --for 2h");
-    if (start && stk_words_time(start, (int64_t)time(NULL), &at) < 0)
+    rc = start ? stk_words_time(start, (int64_t)time(NULL), &at, &why) : 0;
+    if (rc == -ERANGE)
+        return stk_misused(k->a, "--start %s", why.text);
+    if (rc < 0)
         return stk_misused(k->a,
                            "--start takes a time such as 14:30 or 2026-12-24T09:00, got "
                            "\"%.40s\"",

@@ -76,6 +76,8 @@ static void show_times(const struct stk_ask *k, const json_t *job)
     field_time(k, "ended", job, "ended");
     if (!stk_view_ended(job))
         field_time(k, "expected end", job, "expected_end");
+    if (stk_num(job, "waited_s", 0) >= 0.5)
+        field(k, "waited", stk_text_duration(stk_num(job, "waited_s", 0), time, sizeof(time)));
     if (stk_num(job, "run_s", 0) > 0)
         field(k, "has run", stk_text_duration(stk_num(job, "run_s", 0), time, sizeof(time)));
     if (stk_num(job, "time_limit_s", 0) > 0)
@@ -107,7 +109,7 @@ static void show_cost(const struct stk_ask *k, const json_t *job)
     field(k, "cost", text);
     if (stk_num(e, "util", -1) < 0)
         return;
-    n = (size_t)snprintf(text, sizeof(text), "GPUs at work %.0f%% of the time",
+    n = (size_t)snprintf(text, sizeof(text), "GPUs active %.0f%% of the time",
                          stk_num(e, "util", 0) * 100);
     if (*stk_str(e, "advice"))
         (void)snprintf(text + n, sizeof(text) - n, "; %.100s", stk_str(e, "advice"));
@@ -140,6 +142,21 @@ static void show_env(const struct stk_ask *k, json_t *envs)
         (void)snprintf(line, sizeof(line), "%s=%s", name, json_string_value(value));
         field(k, "environment", line);
     }
+}
+
+/* "1 (default)", "4 in each of 2 tasks" */
+static void show_cpus(const struct stk_ask *k, const json_t *job)
+{
+    int64_t tasks = stk_int(job, "tasks", 1);
+    char text[96], each[40] = "";
+
+    if (stk_num(job, "cpus", 0) <= 0)
+        return;
+    if (tasks > 1)
+        (void)snprintf(each, sizeof(each), " in each of %" PRId64 " tasks", tasks);
+    (void)snprintf(text, sizeof(text), "%.4g%s%s", stk_num(job, "cpus", 0), each,
+                   json_is_true(json_object_get(job, "cpus_default")) ? " (default)" : "");
+    field(k, "cpus", text);
 }
 
 static void show_resources(const struct stk_ask *k, const json_t *job)
@@ -201,7 +218,37 @@ static const char *slurm_text(const json_t *job, char *buf, size_t size)
     return buf;
 }
 
-static void show_job(const struct stk_ask *k, const json_t *job)
+#define MAX_LIFE 5 /* preemptions that are told one by one: the last ones */
+
+/* For whom it was preempted, each time. */
+static void show_preemptions(struct stk_ask *k, const json_t *job)
+{
+    json_t *life = NULL;
+    const json_t *list, *e;
+    size_t i, n = 0, seen = 0;
+    char when[32], text[400];
+
+    if (stk_int(job, "preemptions", 0) == 0 ||
+        stk_ask_get(k, &life, "/v1/jobs/%u/events", (unsigned)stk_int(job, "id", 0)) != STK_EXIT_OK)
+        return;
+    list = json_object_get(life, "events");
+    json_array_foreach(list, i, e)
+    {
+        n += strcmp(stk_str(e, "type"), "evict") == 0;
+    }
+    json_array_foreach(list, i, e)
+    {
+        if (strcmp(stk_str(e, "type"), "evict") != 0 || seen++ + MAX_LIFE < n)
+            continue;
+        (void)snprintf(text, sizeof(text), "%s: %.340s",
+                       stk_text_time(stk_num(e, "at", 0), when, sizeof(when)),
+                       stk_str(e, "sentence"));
+        field(k, "preempted", text);
+    }
+    json_decref(life);
+}
+
+static void show_job(struct stk_ask *k, const json_t *job)
 {
     const char *state = stk_view_state(job);
     enum stk_colour c = stk_state_colour(state);
@@ -234,6 +281,7 @@ static void show_job(const struct stk_ask *k, const json_t *job)
                    stk_view_gpus(job, clean, sizeof(clean)), stk_int(job, "tasks", 1),
                    stk_int(job, "tasks", 1) == 1 ? "" : "s");
     field(k, "gpus", text);
+    show_cpus(k, job);
     show_resources(k, job);
     if (json_object_get(job, "part"))
         field(k, "part", part_text(job, text, sizeof(text)));
@@ -242,6 +290,7 @@ static void show_job(const struct stk_ask *k, const json_t *job)
     if (json_object_get(job, "items"))
         field(k, "items", stk_view_items(job, text, sizeof(text)));
     show_times(k, job);
+    show_preemptions(k, job);
     show_cost(k, job);
     show_end(k, job);
     show_command(k, job);

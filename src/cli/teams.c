@@ -241,8 +241,44 @@ static const struct stk_column quota_columns[] = {
     {"QUEUE", false, 8},   {"PRIO", true, 0},        {"TIER", false, 0},
     {"JOB", true, 0},      {"TIME", true, 0},        {"MY GPUS", true, 0},
     {"MY JOBS", true, 0},  {"TENANT GPUS", true, 0}, {"TENANT JOBS", true, 0},
-    {"ALL GPUS", true, 0}, {"ALL JOBS", true, 0},
+    {"ALL GPUS", true, 0}, {"ALL JOBS", true, 0},    {"I MAY USE", false, 0},
 };
+
+/* "; needs --priority 100 to 500": what a job must say because the queue's own is not allowed. */
+static void say_needs(const json_t *queue, bool tier, char *buf, size_t size)
+{
+    const json_t *may = json_object_get(queue, "may");
+    const int64_t own = stk_int(queue, "priority", 0), least = stk_int(may, "priority_min", own),
+                  most = stk_int(may, "priority_max", own);
+    size_t len = 0;
+
+    buf[0] = '\0';
+    if (tier)
+        len = (size_t)snprintf(buf, size, "; needs --tier");
+    if (own < least || own > most)
+        (void)snprintf(buf + len, size - len, "%s --priority %lld to %lld", tier ? "," : "; needs",
+                       (long long)least, (long long)most);
+}
+
+/* "best-effort, standard": the tiers that this user may use in the queue; "nothing". */
+static void rights_cell(struct stk_table *t, const json_t *queue)
+{
+    const json_t *may = json_object_get(queue, "may"), *tiers = json_object_get(may, "tiers");
+    char text[120] = "", needs[80];
+    bool own = false;
+    size_t len = 0;
+
+    for (size_t i = 0; i < json_array_size(tiers) && len < sizeof(text); i++) {
+        const char *tier = json_string_value(json_array_get(tiers, i));
+
+        own |= tier && strcmp(tier, stk_str(queue, "tier")) == 0;
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%.40s", i ? ", " : "",
+                                tier ? tier : "");
+    }
+    say_needs(queue, !own, needs, sizeof(needs));
+    stk_table_cell(t, STK_PLAIN, "%s%s%s", len ? text : "nothing",
+                   len && stk_yes(may, "preempt") ? "; preempts by class" : "", len ? needs : "");
+}
 
 /* "2/4": used of how much; "-": no limit. */
 static void use_cell(struct stk_table *t, const json_t *o, const char *of, const char *what)
@@ -273,6 +309,7 @@ static void quota_row(struct stk_table *t, const json_t *o)
         use_cell(t, o, of[i], "gpus");
         use_cell(t, o, of[i], "jobs");
     }
+    rights_cell(t, o);
 }
 
 static int print_quota(const struct stk_ask *k, const json_t *body)

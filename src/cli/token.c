@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* token.c - "stoker token": secrets that stand for a user over TCP. */
+/* token.c - "stoker token": secrets that stand for a user over TCP, and browsers that are logged
+ * in; "stoker login": a link that logs one in. */
 #include <string.h>
 
 #include "cli/ask.h"
@@ -30,11 +31,8 @@ static int create(struct stk_ask *k)
         stk_print_json(reply);
     } else if (rc == STK_EXIT_OK) {
         (void)printf("%s\n", stk_text_clean(clean, sizeof(clean), stk_str(reply, "token"), false));
-        (void)fprintf(stderr, "This is shown once. Token %lld", (long long)stk_int(reply, "id", 0));
-        if (*stk_str(reply, "url") != '\0')
-            (void)fprintf(stderr, "; the dashboard: %s",
-                          stk_text_clean(clean, sizeof(clean), stk_str(reply, "url"), false));
-        (void)fputc('\n', stderr);
+        (void)fprintf(stderr, "This is token %lld, shown once. For a browser: stoker login\n",
+                      (long long)stk_int(reply, "id", 0));
     }
     json_decref(body);
     json_decref(reply);
@@ -44,8 +42,8 @@ static int create(struct stk_ask *k)
 static int list(struct stk_ask *k)
 {
     static const struct stk_column columns[] = {
-        {"ID", true, 0},       {"NAME", false, 8},    {"USER", false, 6},     {"ROLE", false, 0},
-        {"CREATED", false, 0}, {"EXPIRES", false, 0}, {"LAST USED", false, 0}};
+        {"ID", true, 0},    {"KIND", false, 0},    {"NAME", false, 8},    {"USER", false, 6},
+        {"ROLE", false, 0}, {"CREATED", false, 0}, {"EXPIRES", false, 0}, {"LAST USED", false, 0}};
     static const char *const times[] = {"created", "expires", "used"};
     struct stk_table *t = stk_table_new(columns, sizeof(columns) / sizeof(*columns));
     json_t *reply = NULL;
@@ -58,6 +56,7 @@ static int list(struct stk_ask *k)
         char buf[32];
 
         stk_table_cell(t, STK_PLAIN, "%lld", (long long)stk_int(token, "id", 0));
+        stk_table_cell(t, STK_PLAIN, "%s", stk_str(token, "kind"));
         stk_table_cell(t, STK_PLAIN, "%s", stk_str(token, "name"));
         stk_table_cell(t, STK_PLAIN, "%s", stk_str(token, "user"));
         stk_table_cell(t, STK_PLAIN, "%s", stk_str(token, "role"));
@@ -120,10 +119,46 @@ static const struct stk_options groups[] = {{"options", own}, {0}};
 const struct stk_command stk_cmd_token = {
     .name = "token",
     .synopsis = "create [--name NAME] [--role ROLE] [--expires TIME]\nlist\nrevoke ID...",
-    .help = "tokens for the API and the dashboard",
-    .about = "A token stands for the user who made it. It is shown once; only its hash is kept.",
+    .help = "tokens for the API; browsers that are logged in",
+    .about =
+        "A token stands for the user who made it. It is shown once; only its hash is kept. The\n"
+        "list has the browsers that are logged in, too (stoker login). Revoking ends at once all\n"
+        "that is open with a token or session, and revokes all that was made with it.",
     .complete = "create list revoke",
     .options = groups,
     .section = STK_SECTION_SITE,
     .run = run_token,
+};
+
+static int run_login(const struct stk_args *a)
+{
+    struct stk_ask k;
+    json_t *reply = NULL;
+    char clean[512];
+    int rc = a->n_words > 0 ? stk_misused(a, "too many words") : stk_ask_open(&k, a);
+
+    if (a->n_words > 0)
+        return rc;
+    if (rc == STK_EXIT_OK)
+        rc = stk_ask_do(&k, "POST", "/v1/login/code", NULL, &reply);
+    if (rc == STK_EXIT_OK && k.json) {
+        stk_print_json(reply);
+    } else if (rc == STK_EXIT_OK) {
+        (void)printf("%s\n", stk_text_clean(clean, sizeof(clean), stk_str(reply, "url"), false));
+        (void)fprintf(stderr, "Open it in a browser. It works once, within 10 minutes.\n");
+    }
+    json_decref(reply);
+    stk_ask_close(&k);
+    return rc;
+}
+
+const struct stk_command stk_cmd_login = {
+    .name = "login",
+    .synopsis = "",
+    .help = "a link that logs a browser in as you",
+    .about =
+        "The link works once, within 10 minutes. The browser then stays logged in until it logs\n"
+        "out, was not used for a while, or is revoked (stoker token list, stoker token revoke).",
+    .section = STK_SECTION_SITE,
+    .run = run_login,
 };

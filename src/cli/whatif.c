@@ -195,15 +195,16 @@ static int wait_for(struct stk_ask *k, int64_t id, json_t **ret)
 static const struct stk_figure figures[] = {
     {"finished", "jobs", STK_FIGURE_COUNT, 0},
     {"avg_jct_s", "completion, mean", STK_FIGURE_TIME, -1},
-    {"p50_jct_s", "completion, half", STK_FIGURE_TIME, -1},
-    {"p90_jct_s", "completion, 9 of 10", STK_FIGURE_TIME, -1},
-    {"p99_jct_s", "completion, 99 of 100", STK_FIGURE_TIME, -1},
+    {"p50_jct_s", "completion, median", STK_FIGURE_TIME, -1},
+    {"p90_jct_s", "completion, p90", STK_FIGURE_TIME, -1},
+    {"p99_jct_s", "completion, p99", STK_FIGURE_TIME, -1},
     {"avg_wait_s", "wait, mean", STK_FIGURE_TIME, -1},
-    {"p50_wait_s", "wait, half", STK_FIGURE_TIME, -1},
-    {"p90_wait_s", "wait, 9 of 10", STK_FIGURE_TIME, -1},
-    {"p99_wait_s", "wait, 99 of 100", STK_FIGURE_TIME, -1},
+    {"p50_wait_s", "wait, median", STK_FIGURE_TIME, -1},
+    {"p90_wait_s", "wait, p90", STK_FIGURE_TIME, -1},
+    {"p99_wait_s", "wait, p99", STK_FIGURE_TIME, -1},
     {"avg_bounded_slowdown", "slowdown", STK_FIGURE_NUMBER, -1},
     {"utilization", "utilization", STK_FIGURE_SHARE, 1},
+    {"gpu_hours", "GPU-hours", STK_FIGURE_NUMBER, 0},
     {"gpus", "GPUs", STK_FIGURE_COUNT, 0},
     {"preemptions", "preemptions", STK_FIGURE_COUNT, -1},
     {"max_waiting", "longest queue", STK_FIGURE_COUNT, -1},
@@ -249,9 +250,11 @@ static int show(struct stk_ask *k, const json_t *q)
                                          {"with changes", after}};
         bool changed = json_is_object(after);
 
-        stk_compare_print(k, figures, sides, changed ? 3 : 2, changed ? 1 : 0);
+        stk_compare_print(k, figures, sides, changed ? 3 : 2, changed ? 1 : 2);
         (void)printf("\nrecorded: as it happened. simulated: the same policy in the simulator%s\n",
-                     changed ? "; the last column is against it." : ".");
+                     changed ? "; the last column is against it."
+                             : ".\nNo change was asked for: where the two differ, it is the "
+                               "simulator's own error.");
     }
     return STK_EXIT_OK;
 }

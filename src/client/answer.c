@@ -11,7 +11,7 @@ void stk_answer_init(struct stk_answer *h, uint64_t max_body)
     h->part = STK_ANSWER_STATUS;
     h->status = 0;
     h->chunked = h->has_length = h->close = false;
-    h->left = h->body = 0;
+    h->left = h->body = h->offset = 0;
     h->max_body = max_body;
     h->head = h->n_line = 0;
 }
@@ -83,6 +83,9 @@ static int header(struct stk_answer *h, struct stk_err *err)
         if (strcasecmp(value, "chunked") != 0 || h->chunked)
             return bad(err, "Transfer-Encoding");
         h->chunked = true;
+    } else if (strcasecmp(h->line, "stoker-offset") == 0) {
+        if (*value == '\0' || number(value, 10, &h->offset) < 0)
+            return bad(err, "Stoker-Offset");
     } else if (strcasecmp(h->line, "connection") == 0) {
         h->close = h->close || strcasecmp(value, "close") == 0;
     }

@@ -34,6 +34,7 @@ struct stk_answer {
     bool close;               /* the connection ends after this response */
     uint64_t left;            /* bytes of this body or chunk still to come */
     uint64_t body, max_body;  /* bytes seen, most allowed (0: any number) */
+    uint64_t offset;          /* Stoker-Offset: of a job's output, + body: where its next byte is */
     size_t head, n_line;
     char line[STK_ANSWER_MAX_LINE];
 };

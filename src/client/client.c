@@ -11,11 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #define MAX_REFUSAL 65536 /* of the body of an error, kept for its sentence */
+#define MODE_MS 100       /* a starting daemon needs far less to set its socket's mode */
 
 struct stk_client {
     int fd; /* kept for the next call; -1: none */
@@ -53,19 +55,34 @@ void stk_client_free(struct stk_client *c)
     free(c);
 }
 
+/* The daemon of a user other than root serves that user only. */
+static int refused_socket(const struct stk_client *c, struct stk_err *err)
+{
+    struct stat st;
+
+    if (stat(c->path, &st) == 0 && st.st_uid != geteuid())
+        return stk_err_set(err, -EPERM,
+                           "the daemon at %s serves only its own user (uid %u); use the machine's "
+                           "own daemon (systemctl start stoker), or start yours: stoker serve",
+                           c->path, (unsigned)st.st_uid);
+    return stk_err_set(err, -EPERM, "no permission to use the daemon's socket %s", c->path);
+}
+
 static int unreachable(const struct stk_client *c, int e, struct stk_err *err)
 {
+    char advice[256];
+
     switch (e) {
     case ENOENT:
     case ENOTDIR:
-        return stk_err_set(err, -EHOSTDOWN, "no daemon at %s: start one with: stoker serve",
-                           c->path);
+        return stk_err_set(err, -EHOSTDOWN, "no daemon at %s: %s", c->path,
+                           stk_client_advice("", c->path, advice, sizeof(advice)));
     case ECONNREFUSED:
-        return stk_err_set(err, -EHOSTDOWN,
-                           "the daemon of %s is not running: start it with: stoker serve", c->path);
+        return stk_err_set(err, -EHOSTDOWN, "the daemon of %s is not running: %s", c->path,
+                           stk_client_advice("", c->path, advice, sizeof(advice)));
     case EACCES:
     case EPERM:
-        return stk_err_set(err, -EHOSTDOWN, "no permission to use the daemon's socket %s", c->path);
+        return refused_socket(c, err);
     case EAGAIN:
         return stk_err_set(err, -EHOSTDOWN, "the daemon at %s takes no more connections now",
                            c->path);
@@ -86,9 +103,15 @@ static int connect_to(const struct stk_client *c, struct stk_err *err)
     memcpy(at.sun_path, c->path, sizeof(at.sun_path));
     /* the time limit is that of connect(), which waits while the daemon's queue is full */
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-    do
-        rc = connect(fd, (const struct sockaddr *)&at, sizeof(at));
-    while (rc < 0 && errno == EINTR);
+    for (int tries = 0; rc < 0 && tries < 2; tries++) {
+        if (tries > 0) /* a daemon that starts makes the file, and then sets its mode */
+            (void)poll(NULL, 0, MODE_MS);
+        do
+            rc = connect(fd, (const struct sockaddr *)&at, sizeof(at));
+        while (rc < 0 && errno == EINTR);
+        if (rc < 0 && errno != EACCES)
+            break;
+    }
     if (rc == 0)
         rc = fcntl(fd, F_SETFL, O_NONBLOCK);
     if (rc == 0)
@@ -203,8 +226,9 @@ static int on_body(void *ctx, const char *data, size_t n)
 static int refusal(const struct stk_stream *s, struct stk_err *err)
 {
     json_t *root = s->text ? json_loadb(s->text, s->n, 0, NULL) : NULL;
-    const char *sentence =
-        json_string_value(json_object_get(json_object_get(root, "error"), "message"));
+    const json_t *error = json_object_get(root, "error");
+    const char *sentence = json_string_value(json_object_get(error, "message"));
+    const char *code = json_string_value(json_object_get(error, "code"));
     int status = s->http.status, rc = -EREMOTEIO;
 
     if (status == 400 || status == 413 || status == 422)
@@ -215,6 +239,8 @@ static int refusal(const struct stk_stream *s, struct stk_err *err)
         rc = -ENOENT;
     else if (status == 409)
         rc = -EBUSY;
+    else if (status == 503 && strcmp(code ? code : "", "stopping") == 0)
+        rc = -EHOSTDOWN;
     if (sentence)
         (void)stk_err_set(err, rc, "%s", sentence);
     else
@@ -266,6 +292,15 @@ int stk_stream_run(struct stk_stream *s, struct stk_err *err)
 int stk_stream_fd(const struct stk_stream *s)
 {
     return s->fd;
+}
+
+bool stk_stream_offset(const struct stk_stream *s, uint64_t *ret)
+{
+    bool known = s->http.part > STK_ANSWER_HEADERS && s->http.status == 200;
+
+    if (known)
+        *ret = s->http.offset + s->http.body;
+    return known;
 }
 
 static void stream_start(struct stk_stream *s, const struct stk_call *rq, int fd)

@@ -11,7 +11,8 @@
  * turns out to be dead is made once more on a new one, if that cannot do the thing twice.
  *
  * Errors of all functions here:
- *   -EHOSTDOWN   nobody answers at the socket
+ *   -EHOSTDOWN   no process answers at the socket, or the daemon is stopping (HTTP 503 "stopping")
+ *   -EPERM       the socket may not be used by this user
  *   -ETIMEDOUT   no answer in time
  *   -EPIPE       the answer was cut off        -EPROTO, -E2BIG   it was not to be understood
  *   -EINTR       'wake_fd' became readable
@@ -37,8 +38,15 @@ struct stk_client;
 struct stk_stream;
 
 /* Where the socket is: 'option' (may be NULL), $STOKER_SOCKET, root's default if it is there,
- * $XDG_RUNTIME_DIR/stoker.sock, the state folder's stoker.sock. */
+ * $XDG_RUNTIME_DIR/stoker.sock, the state folder's stoker.sock. If none of these is there: root's
+ * where the service is installed, else the user's own. */
 int stk_client_find(const char *option, char *ret_path, size_t size, struct stk_err *err);
+
+/* How to start the daemon of a socket, for a sentence: with systemctl where its service is
+ * installed below 'root' ("": this machine) and this is its socket, else with "stoker serve". */
+const char *stk_client_advice(const char *root, const char *path, char *buf, size_t size);
+/* The service "stoker" of systemd is installed below 'root'. */
+bool stk_client_has_service(const char *root);
 
 struct stk_client *stk_client_new(const char *path); /* NULL: out of memory */
 void stk_client_free(struct stk_client *c);          /* NULL is fine */
@@ -64,6 +72,8 @@ int stk_client_get(struct stk_client *c, json_t **ret_body, struct stk_err *err,
 int stk_stream_open(struct stk_client *c, const struct stk_call *rq, stk_body_fn fn, void *ctx,
                     struct stk_stream **ret, struct stk_err *err);
 int stk_stream_fd(const struct stk_stream *s);
+/* Where in a job's output the next byte is; false: the head of the answer has not come. */
+bool stk_stream_offset(const struct stk_stream *s, uint64_t *ret);
 /* Reads what is there, without waiting: 0 there will be more, 1 it ended, or an error. */
 int stk_stream_pump(struct stk_stream *s, struct stk_err *err);
 /* Reads to the end. */

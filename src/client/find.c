@@ -44,23 +44,63 @@ static int keep(const char *path, char *ret, size_t size, struct stk_err *err)
     return 0;
 }
 
-int stk_client_find(const char *option, char *ret_path, size_t size, struct stk_err *err)
+static int find_default(char *ret_path, size_t size, struct stk_err *err)
 {
     const char *runtime = setting("XDG_RUNTIME_DIR");
     char user[4096] = "", state[4096] = "";
 
-    if (!option)
-        option = setting("STOKER_SOCKET");
-    if (option)
-        return keep(option, ret_path, size, err);
     if (there(STK_CLIENT_ROOT_SOCKET) || geteuid() == 0)
         return keep(STK_CLIENT_ROOT_SOCKET, ret_path, size, err);
     if (runtime && (size_t)snprintf(user, sizeof(user), "%s/stoker.sock", runtime) < sizeof(user) &&
         there(user))
         return keep(user, ret_path, size, err);
-    if (in_state(state, sizeof(state)) && (there(state) || !*user))
+    if (in_state(state, sizeof(state)) && there(state))
         return keep(state, ret_path, size, err);
-    return keep(*user ? user : STK_CLIENT_ROOT_SOCKET, ret_path, size, err);
+    if (stk_client_has_service(""))
+        return keep(STK_CLIENT_ROOT_SOCKET, ret_path, size, err);
+    return keep(*user ? user : *state ? state : STK_CLIENT_ROOT_SOCKET, ret_path, size, err);
+}
+
+int stk_client_find(const char *option, char *ret_path, size_t size, struct stk_err *err)
+{
+    if (!option)
+        option = setting("STOKER_SOCKET");
+    return option ? keep(option, ret_path, size, err) : find_default(ret_path, size, err);
+}
+
+bool stk_client_has_service(const char *root)
+{
+    static const char *const folders[] = {"/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"};
+    bool found = false;
+
+    for (size_t i = 0; !found && i < sizeof(folders) / sizeof(*folders); i++) {
+        char path[4096];
+
+        (void)snprintf(path, sizeof(path), "%s%s/systemd/system/stoker.service", root, folders[i]);
+        found = there(path);
+    }
+    return found;
+}
+
+const char *stk_client_advice(const char *root, const char *path, char *buf, size_t size)
+{
+    const char *named = setting("STOKER_SOCKET");
+    char own[256] = "";
+
+    (void)find_default(own, sizeof(own), NULL);
+    if (strcmp(path, STK_CLIENT_ROOT_SOCKET) == 0 && stk_client_has_service(root))
+        (void)snprintf(buf, size,
+                       "start the service with: systemctl start stoker (its state: systemctl "
+                       "status stoker)");
+    else if (strcmp(path, STK_CLIENT_ROOT_SOCKET) == 0)
+        (void)snprintf(buf, size, "start one, as root, with: stoker serve");
+    else if (strcmp(path, own) == 0)
+        (void)snprintf(buf, size, "start one with: stoker serve");
+    else
+        (void)snprintf(buf, size, "start one there with: stoker serve --socket %.120s%s", path,
+                       named && strcmp(path, named) == 0 ? " (STOKER_SOCKET names this place)"
+                                                         : "");
+    return buf;
 }
 
 const char *stk_client_escape(char *buf, size_t size, const char *text)

@@ -55,6 +55,7 @@ void stk_config_done(struct stk_config *c)
         free(c->policy.params[i]);
     for (uint32_t i = 0; i < c->resources.n; i++)
         free(c->resources.names[i]);
+    free(c->file);
     if (c->teams)
         stk_teams_done(c->teams);
     free(c->teams);
@@ -122,6 +123,8 @@ static int read_pairs(struct reader *r, const struct stk_config_key *k, struct f
         p.s = scalar(fy_node_pair_value(pair), &p.len);
         if (stk_config_add_pair(r->c, k, &p, &why) < 0)
             return bad(r, fy_node_pair_key(pair), k->path, why.text);
+        if (k->type == STK_CONFIG_PARAMS)
+            r->c->param_line[r->c->policy.n_params - 1] = stk_yaml_line_of(fy_node_pair_key(pair));
     }
     return 0;
 }
@@ -189,6 +192,8 @@ static int read_pair(struct reader *r, struct fy_node_pair *pair, const char *pr
     (void)snprintf(path, sizeof(path), "%s%s%.*s", prefix, *prefix ? "." : "",
                    (int)(len < 60 ? len : 60), name);
     k = find_key(path);
+    if (k)
+        r->c->line[k - stk_config_keys] = stk_yaml_line_of(key);
     if (k && k->type == STK_CONFIG_TEAMS && stk_teams_take(r->c->teams, key, value))
         return 0;
     if (k && has_pairs(k) && value && fy_node_is_mapping(value))
@@ -197,8 +202,11 @@ static int read_pair(struct reader *r, struct fy_node_pair *pair, const char *pr
         return read_leaf(r, k, key, value);
     if (!is_group(path) || len == 0 || depth >= MAX_DEPTH)
         return unknown(r, key, path);
-    if (strcmp(path, "policy") == 0 && value && fy_node_is_scalar(value))
-        return read_leaf(r, find_key("policy.bundle"), key, value);
+    if (strcmp(path, "policy") == 0 && value && fy_node_is_scalar(value)) {
+        k = find_key("policy.bundle");
+        r->c->line[k - stk_config_keys] = stk_yaml_line_of(key);
+        return read_leaf(r, k, key, value);
+    }
     if (!value || !fy_node_is_mapping(value))
         return bad(r, key, path, "expected keys below it");
     return read_mapping(r, value, path, depth + 1);
@@ -249,10 +257,31 @@ static int check_text(const struct reader *r, const char *text, size_t len)
     return 0;
 }
 
-static int read_document(struct reader *r, struct fy_node *root)
+/* Values that are right one by one and wrong together. */
+static int check_together(const struct stk_config *c, struct stk_err *err)
 {
     struct stk_setup setup;
     struct stk_err why;
+
+    if (stk_config_setup(c, &setup, &why) < 0)
+        return stk_config_refuse_policy(c, why.text, err);
+    if (!c->tls.cert != !c->tls.key)
+        return stk_config_refuse(c, c->tls.cert ? "tls.cert" : "tls.key",
+                                 "TLS needs both tls.cert and tls.key", err);
+    if (c->series.step_s == 0 || 60 % c->series.step_s != 0)
+        return stk_config_refuse(c, "series.step", "must divide a minute: 1s, 2s, 5s, 10s, 30s",
+                                 err);
+    if (c->engine == 1 && (!c->slurm.partitions || !c->slurm.partitions[0]))
+        return stk_config_refuse(
+            c, stk_config_line(c, "slurm.partitions") ? "slurm.partitions" : "engine",
+            "slurm.partitions: which partitions are stoker's? (sinfo lists "
+            "them)",
+            err);
+    return 0;
+}
+
+static int read_document(struct reader *r, struct fy_node *root)
+{
     size_t len = 1;
     int rc;
 
@@ -264,11 +293,7 @@ static int read_document(struct reader *r, struct fy_node *root)
         return bad(r, root, "", "expected keys and values such as \"listen: 127.0.0.1:8470\"");
     rc = read_mapping(r, root, "", 0);
     rc = rc < 0 ? rc : stk_teams_read(r->c->teams, r->name, r->err);
-    if (rc == 0 && stk_config_setup(r->c, &setup, &why) < 0)
-        rc = stk_err_set(r->err, -EINVAL, "%s: policy: %.200s", r->name, why.text);
-    if (rc == 0 && !r->c->tls.cert != !r->c->tls.key)
-        rc = stk_err_set(r->err, -EINVAL, "%s: tls: needs both cert and key", r->name);
-    return rc;
+    return rc < 0 ? rc : check_together(r->c, r->err);
 }
 
 static int parse(struct reader *r, const char *text, size_t len)
@@ -293,7 +318,9 @@ int stk_config_parse(const char *name, const char *text, size_t len, struct stk_
     if (slash && strlen(name) > 80)
         r.name = slash + 1;
     stk_config_init(&fresh);
-    rc = fresh.teams ? check_text(&r, text, len) : stk_err_set(err, -ENOMEM, "out of memory");
+    fresh.file = strdup(r.name);
+    rc = fresh.teams && fresh.file ? check_text(&r, text, len)
+                                   : stk_err_set(err, -ENOMEM, "out of memory");
     rc = rc < 0 ? rc : parse(&r, text, len);
     if (rc < 0) {
         stk_config_done(&fresh);
@@ -339,5 +366,10 @@ int stk_config_setup(const struct stk_config *c, struct stk_setup *ret, struct s
     if (rc == 0 && ret->order->advised)
         return stk_err_set(err, -EINVAL, "order %s has no adviser here yet: it is for stoker sim",
                            ret->order->name);
-    return rc < 0 ? rc : stk_setup_serve(ret, err);
+    return rc < 0 ? rc
+                  : stk_setup_serve(ret,
+                                    c->teams && c->teams->n_queues > 0
+                                        ? c->teams->queues[0].priority
+                                        : stk_default_queues[0].priority,
+                                    err);
 }

@@ -18,6 +18,7 @@
 #define STK_CONFIG_MAX_LIST 1024u            /* names in a list */
 #define STK_CONFIG_NO_GPUS UINT32_MAX        /* virtual_gpus was not said */
 #define STK_CONFIG_MAX_NODES 4096u
+#define STK_CONFIG_MAX_KEYS 128u
 
 /* Strings are NULL where nothing was said. */
 struct stk_config {
@@ -51,7 +52,7 @@ struct stk_config {
         char *currency;
     } cost;
     struct { /* 0: off */
-        uint64_t idle_s, wait_s, gpu, foreign_s, preemptions, quota_s, store_s;
+        uint64_t idle_s, wait_s, gpu, foreign_s, preemptions, quota_s, store_s, clock_s;
         char *webhook, *command;
     } alerts;
     struct {
@@ -71,14 +72,24 @@ struct stk_config {
         uint64_t shell_warn_s, shell_suspend_s, shell_end_s; /* likewise, interactive ones */
     } idle;
     struct {
-        uint64_t jobs, jobs_per_user;
+        uint64_t jobs, jobs_per_user, tokens_per_user, sessions_per_user;
     } limits;
+    struct {
+        uint64_t cpus; /* millionths; 0: none */
+    } defaults;
+    struct {
+        uint64_t idle_s, age_s; /* 0: no bound */
+    } sessions;
     struct {
         char *cert, *key;
     } tls;
     struct stk_teams *teams; /* what is built in, where nothing was said; NULL: out of memory */
     uint64_t insecure;       /* 0 or 1 */
     uint64_t bind_cpus;      /* likewise */
+    /* Where the values stand. */
+    char *file;                    /* NULL: there is no file */
+    int line[STK_CONFIG_MAX_KEYS]; /* of each key of the table; 0: the file does not say it */
+    int param_line[STK_MAX_PARAMS];
 };
 
 /* What holds when there is no file. */
@@ -92,6 +103,17 @@ int stk_config_parse(const char *name, const char *text, size_t len, struct stk_
                      struct stk_err *err);
 /* The policies it asks for. */
 int stk_config_setup(const struct stk_config *c, struct stk_setup *ret, struct stk_err *err);
+
+/* ---- where.c: which line a refusal is about ---- */
+
+/* Line of a key; 0: the file does not say it. */
+int stk_config_line(const struct stk_config *c, const char *path);
+/* "stoker.yaml:7: listen: what"; where the file does not say it: "listen: what". -EINVAL. */
+int stk_config_refuse(const struct stk_config *c, const char *path, const char *what,
+                      struct stk_err *err);
+/* Adds file and line to a sentence of the policies or of the core: the line of the
+ * tenant or queue that it begins with, of a parameter that it names, or of the policy. */
+int stk_config_refuse_policy(const struct stk_config *c, const char *what, struct stk_err *err);
 
 /* ---- the table ---- */
 

@@ -18,7 +18,8 @@ const struct stk_config_key stk_config_keys[] = {
     {"virtual_gpus", STK_CONFIG_NUMBER, AT(virtual_gpus), NULL, 64, "8 where there is no GPU",
      "pretend to have so many GPUs"},
     {"virtual_nodes", STK_CONFIG_NUMBER, AT(virtual_nodes), NULL, STK_CONFIG_MAX_NODES, "1",
-     "pretend to be so many machines, eight in a rack, each with the virtual GPUs; all processes run on this one"},
+     "pretend to be so many machines, eight in a rack, each with the virtual GPUs, or an equal "
+     "part of the real ones; all processes run on this one"},
     {"engine", STK_CONFIG_WORD, AT(engine), "local|slurm", 0, "local",
      "who runs the jobs: this machine, or the Slurm cluster that it belongs to"},
     {"slurm.conf", STK_CONFIG_TEXT, AT(slurm.conf), NULL, 0, "Slurm's own", "slurm.conf"},
@@ -61,8 +62,18 @@ const struct stk_config_key stk_config_keys[] = {
      "jobs are expected to run as long as their user's past jobs of that size, but no longer than their time limit (spec/policy.md)"},
     {"limits.jobs", STK_CONFIG_NUMBER, AT(limits.jobs), NULL, 10000000, "2000000",
      "jobs that have not ended"},
-    {"limits.jobs_per_user", STK_CONFIG_NUMBER, AT(limits.jobs_per_user), NULL, 10000000, "1000000",
-     "of one user"},
+    {"limits.jobs_per_user", STK_CONFIG_NUMBER, AT(limits.jobs_per_user), NULL, 10000000, "100000",
+     "of one user; operators may have more"},
+    {"limits.tokens_per_user", STK_CONFIG_NUMBER, AT(limits.tokens_per_user), NULL, 10000, "64",
+     "tokens of one user that are valid; more are refused"},
+    {"limits.sessions_per_user", STK_CONFIG_NUMBER, AT(limits.sessions_per_user), NULL, 10000, "16",
+     "browsers in which one user is logged in; with one more, the one that was not used for longest is logged out"},
+    {"defaults.cpus", STK_CONFIG_DECIMAL, AT(defaults.cpus), NULL, UINT64_C(1000000000000), "1",
+     "CPUs per task of jobs that ask for neither GPUs nor CPUs; 0: such jobs reserve no CPUs and are not limited in number"},
+    {"sessions.idle", STK_CONFIG_SECONDS, AT(sessions.idle_s), NULL, 31557600, "12h",
+     "a browser is logged out when its page was not open for this long; 0: no idle limit"},
+    {"sessions.age", STK_CONFIG_SECONDS, AT(sessions.age_s), NULL, 31557600, "7d",
+     "a browser is logged out this long after it logged in, in any case; 0: no maximum age"},
     {"retention.age", STK_CONFIG_SECONDS, AT(retention.age_s), NULL, UINT64_C(3155760000), "90d",
      "jobs that ended longer ago are forgotten; 0: never"},
     {"retention.size", STK_CONFIG_BYTES, AT(retention.bytes), NULL, UINT64_C(1) << 50, "10G",
@@ -113,6 +124,8 @@ const struct stk_config_key stk_config_keys[] = {
      "when a tenant is at its limit and has waited for more for so long"},
     {"alerts.store", STK_CONFIG_SECONDS, AT(alerts.store_s), NULL, 31557600, "30s",
      "when nothing can be written down for so long"},
+    {"alerts.clock", STK_CONFIG_SECONDS, AT(alerts.clock_s), NULL, 31557600, "10s",
+     "when the machine's clock was set back, and is behind stoker's time by more"},
     {"alerts.webhook", STK_CONFIG_TEXT, AT(alerts.webhook), NULL, 0, "",
      "address that alerts are sent to as JSON (POST, by curl)"},
     {"alerts.command", STK_CONFIG_TEXT, AT(alerts.command), NULL, 0, "",
@@ -130,6 +143,9 @@ const struct stk_config_key stk_config_keys[] = {
     {0},
 };
 /* clang-format on */
+
+_Static_assert(sizeof(stk_config_keys) / sizeof(*stk_config_keys) <= STK_CONFIG_MAX_KEYS,
+               "struct stk_config has a line for each key");
 
 const char *stk_config_type_name(enum stk_config_type t)
 {

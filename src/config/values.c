@@ -204,8 +204,8 @@ static int set_policy(struct stk_config *c, const struct stk_config_key *k, cons
 int stk_config_set(struct stk_config *c, const struct stk_config_key *k, const char *s, size_t len,
                    struct stk_err *err)
 {
-    if (len == 0 || len > MAX_TEXT)
-        return stk_err_set(err, -EINVAL, "expected a %s of 1 to %u characters",
+    if (len == 0 || len > MAX_TEXT || memchr(s, '\0', len))
+        return stk_err_set(err, -EINVAL, "expected a %s of 1 to %u characters, none of them NUL",
                            stk_config_type_name(k->type), MAX_TEXT);
     switch (k->type) {
     case STK_CONFIG_TEXT:
@@ -240,8 +240,8 @@ int stk_config_add_name(struct stk_config *c, const struct stk_config_key *k, co
     char ***at = place(c, k), **list;
     size_t n = 0;
 
-    if (len == 0 || len > 255)
-        return stk_err_set(err, -EINVAL, "expected names of 1 to 255 characters");
+    if (len == 0 || len > 255 || memchr(s, '\0', len))
+        return stk_err_set(err, -EINVAL, "expected names of 1 to 255 characters, none of them NUL");
     while (*at && (*at)[n])
         n++;
     if (n >= STK_CONFIG_MAX_LIST)
@@ -307,8 +307,14 @@ static int add_text(struct stk_config *c, const struct stk_config_key *k,
                     const struct stk_config_pair *p, struct stk_err *err)
 {
     char *both = NULL;
-    int n = asprintf(&both, "%.*s=%.*s", (int)p->name_len, p->name, (int)p->len, p->s), rc;
+    int n, rc;
 
+    if (p->name_len == 0 || p->len == 0 || memchr(p->name, '=', p->name_len))
+        return stk_err_set(err, -EINVAL,
+                           "expected names (without =) and values, got \"%.*s\": \"%.*s\"",
+                           (int)(p->name_len < 40 ? p->name_len : 40), p->name,
+                           (int)(p->len < 40 ? p->len : 40), p->s);
+    n = asprintf(&both, "%.*s=%.*s", (int)p->name_len, p->name, (int)p->len, p->s);
     if (n < 0)
         return stk_err_set(err, -ENOMEM, "out of memory");
     rc = stk_config_add_name(c, k, both, (size_t)n, err);

@@ -213,7 +213,7 @@ static bool within(const struct stk_state *s, const struct stk_account *a, uint6
 
 static uint64_t shape_milli(const struct stk_shape *sh)
 {
-    return (uint64_t)(sh->demand.gpu_milli ? sh->demand.gpu_milli : 1000) * sh->gpus;
+    return (uint64_t)stk_demand_asked_milli(&sh->demand) * sh->gpus;
 }
 
 uint32_t stk_account_in_the_way(const struct stk_state *s, uint32_t shape)
@@ -331,6 +331,22 @@ void stk_account_put_names(struct stk_bytes *b, const struct stk_state *s)
     }
 }
 
+static bool equals(const char *text, const unsigned char *name, uint32_t len)
+{
+    return text && strlen(text) == len && memcmp(text, name, len) == 0;
+}
+
+uint32_t stk_account_named(const struct stk_state *s, const unsigned char *name, uint32_t len)
+{
+    for (uint32_t i = 0; i < s->n_queues; i++)
+        if (equals(s->queues[i].name, name, len))
+            return i;
+    for (uint32_t i = 0; i < s->n_queues; i++)
+        if (equals(s->queues[i].was, name, len))
+            return i;
+    return STK_NONE;
+}
+
 void stk_account_get_names(struct stk_reader *r, const struct stk_state *s,
                            uint32_t ret_here[STK_MAX_QUEUES], uint32_t *ret_n)
 {
@@ -340,10 +356,9 @@ void stk_account_get_names(struct stk_reader *r, const struct stk_state *s,
         uint32_t len = (uint32_t)stk_get_u(r, (uint64_t)(r->end - r->at));
         const unsigned char *name = stk_get_raw(r, len);
 
-        ret_here[i] = 0;
-        for (uint32_t at = 0; name && at < s->n_queues; at++)
-            if (strlen(s->queues[at].name) == len && memcmp(s->queues[at].name, name, len) == 0)
-                ret_here[i] = at;
+        ret_here[i] = name ? stk_account_named(s, name, len) : 0;
+        if (ret_here[i] == STK_NONE)
+            ret_here[i] = 0;
     }
     *ret_n = r->bad ? 0 : n;
 }

@@ -66,6 +66,8 @@ void stk_account_gave(struct stk_state *s, const struct stk_job *j);
 bool stk_account_why(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r);
 
 /* Names of queues, for save and load: as stk_tenant_put_names(). */
+/* The queue of this name, else the one that had it before; STK_NONE. */
+uint32_t stk_account_named(const struct stk_state *s, const unsigned char *name, uint32_t len);
 void stk_account_put_names(struct stk_bytes *b, const struct stk_state *s);
 void stk_account_get_names(struct stk_reader *r, const struct stk_state *s,
                            uint32_t ret_here[STK_MAX_QUEUES], uint32_t *ret_n);

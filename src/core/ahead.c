@@ -14,7 +14,8 @@ int stk_ahead_init(struct stk_ahead *a, const struct stk_core *core,
     const struct stk_mem *m = &s->mem;
     uint32_t slots = s->n_jobs + 2; /* one may be submitted to the fork */
 
-    *a = (struct stk_ahead){.from = core, .ops = ops, .ctx = ctx, .most = UINT32_MAX, .s = s};
+    *a = (struct stk_ahead){
+        .from = core, .ops = ops, .ctx = ctx, .most = UINT32_MAX, .pause = UINT32_MAX, .s = s};
     if (stk_mem_grow(m, &a->pos, &a->cap_pos, slots, sizeof(*a->pos)) < 0 ||
         stk_mem_grow(m, &a->still, &a->cap_still, s->n_pools, sizeof(*a->still)) < 0 ||
         stk_heap_reserve(&a->ends, m, slots) < 0)
@@ -53,6 +54,7 @@ int stk_ahead_fork(struct stk_ahead *a, stk_time now, struct stk_err *err)
     a->core = NULL;
     a->now = now;
     a->rc = 0;
+    a->undecided = false;
     a->steps = a->evicts = a->ends.n = 0;
     memset(a->pos, 0, a->cap_pos * sizeof(*a->pos));
     if (stk_core_fork(a->from, &a->core, err) < 0)
@@ -116,6 +118,11 @@ static bool goes_on(const struct stk_ahead *a)
     return a->rc == 0 && a->steps < a->most && !a->ops->enough(a);
 }
 
+static bool pauses(const struct stk_ahead *a)
+{
+    return a->steps >= a->pause && goes_on(a);
+}
+
 static void decide(struct stk_ahead *a)
 {
     struct stk_event out[MAX_DECISIONS];
@@ -123,7 +130,8 @@ static void decide(struct stk_ahead *a)
 
     if (stk_core_tick_due(a->core, a->now))
         stk_ahead_tell(a, (struct stk_event){.type = STK_EV_TICK});
-    while (goes_on(a) && (n = stk_core_decide(a->core, a->now, out, MAX_DECISIONS)) > 0) {
+    while (goes_on(a) && !pauses(a) &&
+           (n = stk_core_decide(a->core, a->now, out, MAX_DECISIONS)) > 0) {
         for (uint32_t i = 0; i < n; i++)
             stk_ahead_tell(a, out[i]);
         for (uint32_t i = 0; i < n && a->rc == 0; i++) {
@@ -135,6 +143,7 @@ static void decide(struct stk_ahead *a)
             }
         }
     }
+    a->undecided = pauses(a);
 }
 
 void stk_ahead_settle(struct stk_ahead *a)
@@ -156,18 +165,21 @@ static void end_due(struct stk_ahead *a)
         end(a, a->ends.item[0].id, STK_CAUSE_OK);
 }
 
-void stk_ahead_go(struct stk_ahead *a)
+bool stk_ahead_go(struct stk_ahead *a)
 {
-    while (goes_on(a)) {
+    if (a->undecided)
+        decide(a);
+    while (goes_on(a) && !pauses(a)) {
         stk_time t = a->ends.n > 0 ? a->ends.item[0].key : STK_NEVER_TIME;
         stk_time w = stk_core_wake(a->core, a->now);
 
         t = w < t ? w : t;
         if (t > STK_MAX_DURATION)
-            return;
+            return false;
         a->now = t;
         a->steps++;
         end_due(a);
         decide(a);
     }
+    return pauses(a);
 }

@@ -36,11 +36,13 @@ struct stk_ahead {
     const struct stk_ahead_ops *ops;
     void *ctx;
     uint32_t most;         /* events of a fork; set by the caller */
+    uint32_t pause;        /* stk_ahead_go() returns after so many, to be called again; likewise */
     struct stk_core *core; /* the fork; NULL before and after */
     const struct stk_state *s;
     stk_time now;
     uint32_t steps, evicts; /* events so far; of them, who had to give way */
     int rc;                 /* < 0: an event was refused, or there is no memory */
+    bool undecided;         /* it paused before all was decided that there was to decide */
     struct stk_heap ends;
     uint32_t *pos; /* by job slot: in the heap */
     bool *still;   /* by pool: what happens there does not matter. All false at first */
@@ -62,8 +64,8 @@ void stk_ahead_tell(struct stk_ahead *a, struct stk_event ev);
 /* Who is being stopped is gone, who is being started runs, and all there is to decide now is
  * decided. */
 void stk_ahead_settle(struct stk_ahead *a);
-/* After that: time goes on. */
-void stk_ahead_go(struct stk_ahead *a);
+/* After that: time goes on. True: it paused, and goes on when it is called again. */
+bool stk_ahead_go(struct stk_ahead *a);
 
 /* Whether the job has GPUs in the fork. */
 bool stk_ahead_has(const struct stk_ahead *a, uint32_t job);

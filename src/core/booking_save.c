@@ -128,15 +128,6 @@ static int get_fences(struct stk_reader *r, struct stk_state *s, struct stk_book
     return 0;
 }
 
-/* The tenant of this name, also one that has others below it; STK_NONE. */
-static uint32_t tenant_named(const struct stk_state *s, const unsigned char *name, uint32_t len)
-{
-    for (uint32_t i = 0; name && i < s->n_tenants; i++)
-        if (strlen(s->tenants[i].name) == len && memcmp(s->tenants[i].name, name, len) == 0)
-            return i;
-    return STK_NONE;
-}
-
 /* Bits of those that are not known here: their reservations are nobody's. */
 static uint64_t get_holders(struct stk_reader *r, struct stk_state *s)
 {
@@ -146,6 +137,7 @@ static uint64_t get_holders(struct stk_reader *r, struct stk_state *s)
     k->n_holders = (uint32_t)stk_get_u(r, STK_MAX_HOLDERS);
     for (uint32_t i = 0; i < k->n_holders; i++) {
         struct stk_holder_row *h = &k->holder[i];
+        const unsigned char *name;
         uint32_t len;
 
         h->kind = (uint8_t)stk_get_u(r, STK_HOLDER_MAX - 1);
@@ -154,7 +146,8 @@ static uint64_t get_holders(struct stk_reader *r, struct stk_state *s)
         len = (uint32_t)stk_get_u(r, (uint64_t)(r->end - r->at));
         if (len == 0 && (h->kind != STK_HOLDER_TENANT || s->n_tenants == 0))
             continue;
-        h->id = tenant_named(s, stk_get_raw(r, len), len);
+        name = stk_get_raw(r, len);
+        h->id = name ? stk_tenant_named(s, name, len) : STK_NONE;
         gone |= h->id == STK_NONE ? UINT64_C(1) << i : 0;
     }
     return gone;

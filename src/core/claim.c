@@ -3,6 +3,7 @@
 
 #include "core/booking.h"
 #include "core/budget.h"
+#include "core/evictable.h"
 #include "core/limit.h"
 #include "core/share.h"
 #include "core/stake.h"
@@ -36,9 +37,10 @@ static void find_guarantee(struct stk_state *s, const struct stk_job *j, struct 
     const uint64_t milli = stk_limit_milli(s, &s->shapes[j->shape].demand, j->pool);
 
     for (uint32_t at = j->tenant + 1; at; at = s->tenants[at - 1].parent) {
+        const uint64_t used = s->ranked ? 0 : stk_fair_level(s, at - 1, stk_evictable_below(s, j));
         uint32_t of = STK_ALL_TYPES;
 
-        if (!fits(s, at - 1, of, s->ranked ? 0 : stk_fair_level(s, at - 1, j->level), milli))
+        if (!fits(s, at - 1, of, used, milli))
             for (of = STK_OF_TYPE(0); of < s->n_tenant_cols; of++)
                 if (fits(s, at - 1, of, *stk_tenant_used(s, at - 1, of), milli))
                     break;
@@ -100,7 +102,7 @@ void stk_core_hold(struct stk_core *c, stk_job_id job, stk_job_id other, stk_tim
         return;
     if (v->tier == STK_TIER_CRITICAL)
         ret->shield = STK_SHIELD_CRITICAL;
-    else if (s->fair && (own || (v->tenant == j->tenant && v->level >= j->level)))
+    else if (s->fair && (own || (v->tenant == j->tenant && v->level >= stk_evictable_below(s, j))))
         ret->shield = STK_SHIELD_OWN;
     else if (stk_booking_owns(s, other.i))
         ret->shield = STK_SHIELD_RESERVATION;

@@ -29,6 +29,8 @@ struct stk_reasons;
 struct stk_core_config {
     const struct stk_node_spec *nodes; /* copied */
     uint32_t n_nodes, n_pools;
+    const char *const *pool_names;    /* for messages; borrowed while the core and its forks live;
+                                         NULL:    by number */
     const struct stk_layout *layouts; /* that the nodes name; copied */
     uint32_t n_layouts;
     const struct stk_order_ops *order; /* all borrowed, static */

@@ -48,7 +48,7 @@ static struct stk_use need_of(const struct stk_state *s, const struct stk_job *j
 /* So many GPUs of it, in thousandths. */
 static uint64_t size_of(const struct stk_demand *d, uint32_t gpus)
 {
-    return (uint64_t)gpus * (d->gpu_milli ? d->gpu_milli : 1000);
+    return (uint64_t)gpus * stk_demand_asked_milli(d);
 }
 
 static bool shares(const struct stk_part *p, const struct stk_use *u)

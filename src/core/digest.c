@@ -7,44 +7,39 @@
 #include "core/budget.h"
 #include "core/core.h"
 #include "core/means.h"
+#include "core/save.h"
 #include "core/sets.h"
 #include "core/settings.h"
-#include "core/stake.h"
 #include "core/state.h"
 #include "core/tenant.h"
 #include "core/usage.h"
 
-static uint64_t mix_job(uint64_t h, const struct stk_state *s, const struct stk_job *j)
-{
-    h = stk_hash_mix(h, (uint64_t)j->number << 32 | (uint64_t)j->state << 8 | j->cause);
-    h = stk_hash_mix(h, (uint64_t)j->submitted);
-    h = stk_hash_mix(h, (uint64_t)j->queued);
-    h = stk_hash_mix(h, (uint64_t)j->started);
-    h = stk_hash_mix(h, (uint64_t)j->ended);
-    h = stk_hash_mix(h, (uint64_t)j->served);
-    h = stk_hash_mix(h, (uint64_t)j->lost);
-    h = stk_hash_mix(h, (uint64_t)j->word);
-    h = stk_hash_mix(h, (uint64_t)j->lease << 32 | j->preemptions);
-    h = stk_hash_mix(h, (uint64_t)j->unmet << 3 | (uint64_t)j->suspend_wanted << 2 |
-                            (uint64_t)j->cancel_wanted << 1 | j->hold_wanted |
-                            (uint64_t)j->by_hand << 40 | (uint64_t)j->moving << 41);
-    if (s->terms[j - s->jobs].limit)
-        h = stk_hash_mix(h, (uint64_t)j->estimate);
-    if (j->slept) {
-        h = stk_hash_mix(h, (uint64_t)j->slept << 32 | s->shapes[j->shape].demand.pin);
-        h = stk_hash_mix(h, s->shapes[j->shape].demand.pin_mask);
-        h ^= s->shapes[j->shape].demand.pin_slot;
-    }
-    h = stk_stake_digest(s, j, h);
-    h = stk_hash_mix(h, (uint64_t)j->restarts << 32 | (uint64_t)j->retry[0] << 24 |
-                            (uint64_t)j->retry[1] << 16 | (uint64_t)j->retry[2] << 8 | j->retry[3]);
-    for (uint32_t i = 0; i < j->n_pieces; i++) {
-        const struct stk_piece *p = &s->pieces[j->first_piece + i];
+#define BUFFER 512
 
-        h = stk_hash_mix(h, (uint64_t)p->node.i << 32 | (uint64_t)p->slot << 24 | p->gpus);
-        h = stk_hash_mix(h, p->mask);
-    }
-    return h;
+/* Everything that a saved state has of jobs and arrays: a member that is saved is in the digest.
+ * Rows of arrays may lie in another order after a load, so their hashes are added up. */
+static uint64_t mix_jobs(uint64_t h, const struct stk_state *s)
+{
+    unsigned char buf[BUFFER];
+    uint64_t one, arrays = 0;
+    struct stk_bytes b = {.data = buf, .cap = sizeof(buf), .hash = &h};
+
+    for (uint32_t i = 0; i < s->n_jobs; i++)
+        if (s->jobs[i].state != STK_JOB_NONE) {
+            stk_put_u(&b, i);
+            stk_save_put_job(&b, s, i);
+            stk_put_s(&b, s->jobs[i].priority); /* with what was set for its kind or queue */
+        }
+    stk_bytes_hash(&b);
+    b.hash = &one;
+    for (uint32_t i = 0; i < s->n_arrays; i++)
+        if (s->arrays[i].open > 0) {
+            one = 0;
+            stk_save_put_array(&b, s, i);
+            stk_bytes_hash(&b);
+            arrays += one;
+        }
+    return stk_hash_mix(h, arrays);
 }
 
 static uint64_t mix_seen(uint64_t h, const struct stk_seen *e)
@@ -66,9 +61,7 @@ uint64_t stk_core_digest(const struct stk_core *c)
     uint64_t h = stk_hash_mix(s->history, s->n_events);
 
     h = stk_hash_mix(h, (uint64_t)s->next_number << 32 | s->next_lease);
-    for (uint32_t i = 0; i < s->n_jobs; i++)
-        if (s->jobs[i].state != STK_JOB_NONE)
-            h = mix_job(stk_hash_mix(h, i), s, &s->jobs[i]);
+    h = mix_jobs(stk_hash_mix(h, s->next_queue_seq), s);
     for (uint32_t i = 0; i < s->n_nodes; i++) {
         const struct stk_node *n = &s->nodes[i];
 

@@ -251,15 +251,25 @@ static bool plan(struct stk_state *s, uint32_t job, stk_time now, uint64_t most)
 
 /* ---- when ---- */
 
+/* Whether no job that waits will have waited long enough later than now. */
+static bool all_earned(const struct stk_drain *d, stk_time now)
+{
+    uint32_t i = 0;
+
+    while (i < d->n_tired && d->tired[i].until <= now)
+        i++;
+    return d->all_earned <= now && i == d->n_tired;
+}
+
 /* After a look that found nothing: the next. */
 static void look_later(struct stk_state *s, stk_time now)
 {
     struct stk_drain *d = &s->book.drain;
     stk_time pause = d->after / 16 > STK_SECOND ? d->after / 16 : STK_SECOND;
-    bool again = false;
+    bool again = false, none_later = all_earned(d, now);
 
     d->wake_at = STK_NEVER_TIME;
-    for (uint32_t i = 0; i < s->n_jobs; i++) {
+    for (uint32_t i = 0; i < s->n_jobs && !(again && none_later); i++) {
         stk_time t;
 
         if (!could_have(s, &s->jobs[i]))

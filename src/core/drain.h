@@ -15,7 +15,8 @@
  * expected to open within drain.limit_s; after that it is given up, and the job has to wait
  * drain.after_s again. Two of them never need the same GPU, so none waits for another.
  *
- * Costs: a look O(jobs) and, for a job that may have one, a try per expected end; looks are at
+ * Costs: a look O(jobs), or O(1) when all that wait have waited long enough and no more may be set
+ * aside, and, for a job that may have one, a try per expected end; looks are at
  * least a sixteenth of drain.after_s apart. Nothing where drain.after_s is 0.
  */
 #ifndef STK_CORE_DRAIN_H
@@ -31,7 +32,10 @@ static inline void stk_drain_waits(struct stk_state *s, const struct stk_job *j)
     struct stk_drain *d = &s->book.drain;
     const stk_time at = j->queued + d->after;
 
-    if (d->after == 0 || j->gpus < d->gpus)
+    if (d->after == 0)
+        return;
+    d->all_earned = at > d->all_earned ? at : d->all_earned;
+    if (j->gpus < d->gpus)
         return;
     d->look_at = at < d->look_at ? at : d->look_at;
     d->wake_at = at < d->wake_at ? at : d->wake_at;

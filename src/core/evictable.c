@@ -113,6 +113,7 @@ static void count(const struct stk_state *s, const struct stk_job *j, uint32_t g
 {
     const struct stk_pool *p = &s->pools[j->pool];
     const struct stk_demand *d = &s->shapes[j->shape].demand;
+    const uint32_t below = stk_evictable_below(s, j);
 
     *ret_pieces = *ret_rest = 0;
     for (uint32_t i = 0; i < p->n_groups; i++) {
@@ -120,7 +121,7 @@ static void count(const struct stk_state *s, const struct stk_job *j, uint32_t g
 
         for (uint32_t b = rest < gpus ? rest : gpus;
              stk_group_accepts(g, d->gpu_types) && b <= g->max_gpus; b++) {
-            uint64_t nodes = *stk_evictable_nodes(s, g, j->level, b);
+            uint64_t nodes = *stk_evictable_nodes(s, g, below, b);
 
             *ret_pieces += b >= gpus ? nodes * (d->tasks > 1 ? b / gpus : 1) : 0;
             *ret_rest += b >= rest ? nodes : 0;
@@ -137,7 +138,8 @@ bool stk_evictable_could(const struct stk_state *s, const struct stk_job *j)
     if (!s->evictable || d->gpus == 0)
         return true;
     if (d->pin)
-        return s->nodes[d->pin - 1].up && *stk_evictable_on(s, d->pin - 1, j->level) >= j->gpus;
+        return s->nodes[d->pin - 1].up &&
+               *stk_evictable_on(s, d->pin - 1, stk_evictable_below(s, j)) >= j->gpus;
     stk_place_cut(s, d, j->pool, &whole, &size, &rest);
     if (whole == 0) {
         count(s, j, d->gpus, d->gpus, &pieces, &rests);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evictable.h - could a job be placed if every job of a lower level gave way?
+/* evictable.h - could a job be placed if every job that it may evict gave way?
  *
  * Per level, nodes are counted by the GPUs that are free or held by lower levels, so the answer is
  * a look at a few counters instead of a trial. It counts GPUs, not CPU or memory: "no" is certain,
@@ -14,6 +14,12 @@
 
 /* The level of a job that comes in, by its tier and priority. */
 uint32_t stk_evictable_level(const struct stk_state *s, const struct stk_job *j);
+
+/* The job evicts others of levels below this only. */
+static inline uint32_t stk_evictable_below(const struct stk_state *s, const struct stk_job *j)
+{
+    return j->plain && s->preempt->room ? s->preempt->below(s->preempt_st, j) : j->level;
+}
 
 int stk_evictable_init(struct stk_state *s);
 void stk_evictable_memory(struct stk_state *s, struct stk_visit *v); /* core/blocks.h */

@@ -180,6 +180,44 @@ static bool lacks_nodes(const struct stk_state *s, const struct stk_job *j, stru
     return true;
 }
 
+/* What one task needs of CPUs or memory, and the most that is free where its GPUs are; of several
+ * tasks all of it. */
+static bool lacks_amount(const struct stk_state *s, const struct stk_job *j, enum stk_unit unit,
+                         struct stk_reason *r)
+{
+    const struct stk_pool *p = &s->pools[j->pool];
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+    const bool cpus = unit == STK_UNIT_CPUS;
+    const uint64_t each = cpus ? d->cpu_milli : d->mem_mib;
+    uint64_t fit = 0, most = 0, sum = 0;
+
+    for (uint32_t i = 0; each > 0 && i < p->n_nodes; i++) {
+        const uint32_t node = s->pool_nodes[p->first_node + i];
+        const struct stk_node *n = &s->nodes[node];
+        const uint64_t free = cpus ? n->cpu_free : n->mem_free;
+
+        if (!n->up || n->closed || n->gpus_free < d->gpus || !(d->gpu_types >> n->gpu_type & 1) ||
+            !stk_sets_allow(s, d, node))
+            continue;
+        fit += (cpus ? n->cpu_limited : n->mem_limited) ? free / each : d->tasks;
+        most = free > most ? free : most;
+        sum += free;
+    }
+    if (each == 0 || fit >= d->tasks)
+        return false;
+    r->unit = (uint8_t)unit;
+    r->limit = each * d->tasks;
+    r->used = d->tasks > 1 ? sum : most;
+    return true;
+}
+
+static void lacks_cpu_mem(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
+{
+    r->code = STK_WHY_CPU_MEM;
+    if (!lacks_amount(s, j, STK_UNIT_CPUS, r))
+        (void)lacks_amount(s, j, STK_UNIT_MEM, r);
+}
+
 /* It does not fit: what is missing. */
 static void lacks_room(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
 {
@@ -195,7 +233,7 @@ static void lacks_room(const struct stk_state *s, const struct stk_job *j, struc
             return;
         }
         r->have = r->need;
-        r->code = STK_WHY_CPU_MEM;
+        lacks_cpu_mem(s, j, r);
         (void)stk_resource_short(s, &sh->demand, j->pool, r);
         return;
     }
@@ -228,7 +266,10 @@ static void lacks_room(const struct stk_state *s, const struct stk_job *j, struc
         return;
     }
     r->have = most_free(s, &sh->demand, j->pool);
-    r->code = sh->need > r->have || sh->gpus > sh->need ? STK_WHY_FRAGMENTS : STK_WHY_CPU_MEM;
+    if (sh->need > r->have || sh->gpus > sh->need)
+        r->code = STK_WHY_FRAGMENTS;
+    else
+        lacks_cpu_mem(s, j, r);
     r->missing = sh->need > r->have ? sh->need - r->have : 0;
 }
 

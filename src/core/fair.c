@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/evictable.h"
 #include "core/lane.h"
 #include "core/limit.h"
 #include "core/shape.h"
@@ -175,7 +176,8 @@ bool stk_fair_within(const struct stk_state *s, const struct stk_job *j, uint32_
                      uint64_t milli)
 {
     uint32_t at = j->tenant;
-    uint64_t sum = stk_fair_level(s, at, j->level) - s->tenant_gone[s->n_tenants + at];
+    uint64_t sum =
+        stk_fair_level(s, at, stk_evictable_below(s, j)) - s->tenant_gone[s->n_tenants + at];
 
     if (*stk_tenant_guarantee(s, tenant, STK_ALL_TYPES) < milli)
         return false;
@@ -330,7 +332,7 @@ bool stk_fair_sound(const struct stk_state *s, struct stk_err *err)
                 (s->ranked && j->state == STK_JOB_WAITING);
         for (uint32_t at = j->lease ? j->tenant + 1 : 0; at; at = s->tenants[at - 1].parent)
             sum[(size_t)(at - 1) * STK_LEVEL_MAX + j->level] +=
-                (uint64_t)j->gpus * (d->gpu_milli ? d->gpu_milli : 1000);
+                (uint64_t)j->gpus * stk_demand_asked_milli(d);
     }
     for (uint32_t i = 0; i < s->n_tenants; i++)
         in_trees += s->tenants[i].jobs.count;

@@ -40,9 +40,9 @@ enum stk_title stk_fair_title(struct stk_state *s, uint32_t job);
  * the job. */
 uint64_t stk_fair_types(struct stk_state *s, const struct stk_job *j);
 /* With the job, which asks for so much, the tenant, one of those from its own up, is within its
- * guarantee over all types. Of the job's own tenant jobs of its level and higher ones count. Of
- * others below the tenant all count; but only what they have within their own guarantees while the
- * job is within that of its branch: what they borrowed it can have back, too. Those that a plan
+ * guarantee over all types. Of the job's own tenant jobs count that it may not evict by level.
+ * Of others below the tenant all count; but only what they have within their own guarantees while
+ * the job is within that of its branch: what they borrowed it can have back, too. Those that a plan
  * takes away (s->tenant_gone) do not count. O(tenants below it), O(1) for the job's own. */
 bool stk_fair_within(const struct stk_state *s, const struct stk_job *j, uint32_t tenant,
                      uint64_t milli);

@@ -10,14 +10,14 @@ struct stk_under stk_limit_join(struct stk_state *s, uint32_t job)
     struct stk_under u = {.tenant = stk_tenant_limited(s, s->jobs[job].tenant)};
 
     u.firm = stk_tenant_firm(s, (enum stk_tier)s->jobs[job].tier);
-
+    u.plain = s->preempt->room && s->jobs[job].plain;
     stk_account_join(s, &s->terms[job], s->jobs[job].tenant, u.account);
     return u;
 }
 
 uint64_t stk_limit_milli(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
 {
-    uint64_t each = d->gpu_milli && !s->pools[pool].aggregate ? d->gpu_milli : 1000;
+    uint64_t each = s->pools[pool].aggregate ? 1000 : stk_demand_asked_milli(d);
 
     return each * d->gpus * d->tasks;
 }

@@ -8,10 +8,12 @@
 #include "core/state.h"
 #include "model/reason.h"
 
-/* Under whose limits jobs are; each + 1, 0: under none. */
+/* What jobs of one shape have in common beside what they ask for. Under whose limits they are: each
+ * + 1, 0: under none. */
 struct stk_under {
     uint32_t tenant;
-    bool firm; /* they are never evicted, and so may not have what others are guaranteed */
+    bool firm;  /* they are never evicted, and so may not have what others are guaranteed */
+    bool plain; /* they evict others of lower tiers only: a search for others may end otherwise */
     uint32_t account[STK_QUEUE_OF_MAX];
 };
 

@@ -19,6 +19,7 @@
 #include "core/leave.h"
 #include "core/limit.h"
 #include "core/loading.h"
+#include "core/named.h"
 #include "core/pair.h"
 #include "core/power.h"
 #include "core/queue.h"
@@ -142,8 +143,10 @@ static int settle_job(struct stk_loading *l, uint32_t job)
     int rc = check_state(l, j, v);
 
     if (rc == 0 && j->pool >= s->n_pools)
-        rc = stk_err_set(l->err, -ENODEV, "job %u is in pool %u, which no longer exists", j->number,
-                         j->pool);
+        rc = stk_err_set(l->err, -ENODEV,
+                         "job %u is in pool %u, which no longer exists: put the pool back, or end "
+                         "its jobs first",
+                         j->number, j->pool);
     rc = rc < 0 ? rc : check_pin(l, j, &v->demand);
     if (rc == 0 && v->demand.nodes > s->n_sets)
         rc = stk_loading_bad(l, "a set of nodes");
@@ -267,6 +270,10 @@ static int load(struct stk_loading *l)
     struct stk_state *s = l->s;
     int rc = stk_loading_read(l);
 
+    if (rc == 0 && l->later) {
+        stk_named_move(s, l->later);
+        l->same_settings = false; /* timers that were saved are of other times */
+    }
     for (uint32_t i = 0; i < s->n_jobs && rc == 0; i++) {
         if (s->jobs[i].state == STK_JOB_DONE && s->jobs[i].pool >= s->n_pools)
             s->jobs[i].pool = 0;
@@ -280,40 +287,45 @@ static int load(struct stk_loading *l)
     if (rc == 0 && stk_txn_reserve(s, 4 * (s->n_pieces + s->n_nodes + STK_BATCH) + s->n_parts +
                                           8 * s->book.n_fences) < 0)
         rc = stk_loading_no_memory(l);
+    for (uint32_t i = 0; i < s->book.n_fences && rc == 0; i++)
+        stk_booking_fill(s, s->book.fence[i].node); /* a node may have come back with the change */
     return rc;
 }
 
-static int load_into(struct stk_core *fresh, bool settled, const unsigned char *buf, size_t len,
-                     struct stk_err *err)
+static int load_into(struct stk_loading *l)
 {
-    struct stk_state *s = &fresh->s;
-    struct stk_loading l = {
-        .core = fresh, .s = s, .settled = settled, .r = {buf, buf + len, false}, .err = err};
+    struct stk_state *s = l->s;
     int rc;
 
     if (s->n_events > 0 || s->n_jobs > 0)
-        return stk_err_set(err, -EINVAL, "a state is loaded into a fresh core");
-    if (len > UINT32_MAX)
-        return stk_err_set(err, -EBADMSG, "not a saved state: larger than any");
-    rc = load(&l);
-    stk_mem_drop(&s->mem, &l.live, &l.cap_live, sizeof(*l.live));
-    stk_mem_drop(&s->mem, &l.pieces, &l.cap_pieces, sizeof(*l.pieces));
-    stk_mem_drop(&s->mem, &l.edges, &l.cap_edges, sizeof(*l.edges));
-    stk_mem_drop(&s->mem, &l.arrays, &l.cap_arrays, sizeof(*l.arrays));
-    stk_mem_drop(&s->mem, &l.heard, &l.cap_heard, sizeof(*l.heard));
-    stk_mem_drop(&s->mem, &l.nodes, &l.cap_nodes, sizeof(*l.nodes));
-    stk_mem_drop(&s->mem, &l.tenants, &l.cap_tenants, sizeof(*l.tenants));
-    stk_mem_drop(&s->mem, &l.claims, &l.cap_claims, sizeof(*l.claims));
+        return stk_err_set(l->err, -EINVAL, "a state is loaded into a fresh core");
+    if (l->r.end - l->r.at > UINT32_MAX)
+        return stk_err_set(l->err, -EBADMSG, "not a saved state: larger than any");
+    rc = load(l);
+    stk_mem_drop(&s->mem, &l->live, &l->cap_live, sizeof(*l->live));
+    stk_mem_drop(&s->mem, &l->pieces, &l->cap_pieces, sizeof(*l->pieces));
+    stk_mem_drop(&s->mem, &l->edges, &l->cap_edges, sizeof(*l->edges));
+    stk_mem_drop(&s->mem, &l->arrays, &l->cap_arrays, sizeof(*l->arrays));
+    stk_mem_drop(&s->mem, &l->heard, &l->cap_heard, sizeof(*l->heard));
+    stk_mem_drop(&s->mem, &l->nodes, &l->cap_nodes, sizeof(*l->nodes));
+    stk_mem_drop(&s->mem, &l->tenants, &l->cap_tenants, sizeof(*l->tenants));
+    stk_mem_drop(&s->mem, &l->claims, &l->cap_claims, sizeof(*l->claims));
     return rc;
 }
 
 int stk_core_load(struct stk_core *fresh, const unsigned char *buf, size_t len, struct stk_err *err)
 {
-    return load_into(fresh, false, buf, len, err);
+    return load_into(&(struct stk_loading){
+        .core = fresh, .s = &fresh->s, .r = {buf, buf + len, false}, .err = err});
 }
 
-int stk_load_again(struct stk_core *fresh, const unsigned char *buf, size_t len,
+int stk_load_again(struct stk_core *fresh, const unsigned char *buf, size_t len, stk_time later,
                    struct stk_err *err)
 {
-    return load_into(fresh, true, buf, len, err);
+    return load_into(&(struct stk_loading){.core = fresh,
+                                           .s = &fresh->s,
+                                           .settled = true,
+                                           .later = later,
+                                           .r = {buf, buf + len, false},
+                                           .err = err});
 }

@@ -265,6 +265,7 @@ static int get_jobs(struct stk_loading *l)
         if (j->state != STK_JOB_DONE)
             rc = get_live(l, i);
         rc = rc < 0 ? rc : get_terms(l, i);
+        j->plain = s->terms[i].plain;
         j->priority += stk_settings_shift(s, i);
         j->level = stk_evictable_level(s, j) & 7; /* by the policy of today */
         if (rc < 0 || l->r.bad)

@@ -26,7 +26,8 @@ struct stk_saved_array {
 struct stk_loading {
     struct stk_core *core;
     struct stk_state *s;
-    bool settled; /* its settings are those that hold, not those that were saved */
+    bool settled;   /* its settings are those that hold, not those that were saved */
+    stk_time later; /* by which times that people named move */
     struct stk_reader r;
     struct stk_err *err;
     bool same_order, same_settings;

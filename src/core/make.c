@@ -297,6 +297,7 @@ int stk_core_make(const struct stk_core_config *cfg, const struct stk_mem *mem,
     s->mix_given = cfg->mix != NULL;
     s->n_resources = cfg->n_resources;
     s->resource_names = cfg->resource_names;
+    s->pool_names = cfg->pool_names;
     s->speeds = cfg->speeds;
     s->type_speed = cfg->type_speed;
     rc = copy_layouts(s, cfg->layouts, cfg->n_layouts, err);

@@ -180,12 +180,14 @@ struct stk_preempt_ops { /* who must give way */
     const struct stk_param *shared; /* declared by another policy, and taken by this one, too */
     size_t state_size;
     int (*init)(void *st, const struct stk_params *p, struct stk_err *err); /* optional */
-    /* With room(): how many levels there are, at most STK_LEVEL_MAX, and a job's, from 0. room()
-     * evicts for a job others of lower levels only; the core counts by level what that could bring.
-     * Asked when the job comes in, is loaded or updated: a level follows from tier and priority,
-     * which do not change while it has GPUs. */
+    /* With room(): how many levels there are, at most STK_LEVEL_MAX, and a job's, from 0. The core
+     * counts by level what evictions could bring. Asked when the job comes in, is loaded or
+     * updated: a level follows from tier and priority, which do not change while it has GPUs.
+     * below(): for a plain job room() evicts others of levels below this only, which is at most its
+     * own level; for all other jobs it is their level. */
     uint32_t (*levels)(const void *st);
     uint32_t (*level)(const void *st, const struct stk_job *j);
+    uint32_t (*below)(const void *st, const struct stk_job *j);
     /* Optional: decides a whole pool, starts and evictions, in place of the queue walk. Returns the
      * number of events; 0: nothing to do now. Such a policy sees every active job in rank order. */
     uint32_t (*pass)(const void *st, struct stk_ask *ask);

@@ -10,6 +10,7 @@
 #include "core/resource.h"
 #include "core/sets.h"
 #include "core/shape.h"
+#include "core/shortage.h"
 
 uint64_t stk_place_holds(const struct stk_state *s, const struct stk_demand *d, uint32_t node,
                          uint32_t gpus)
@@ -43,62 +44,6 @@ static uint64_t count_tasks(const struct stk_state *s, const struct stk_demand *
     return sum;
 }
 
-/* "2 GPUs, 1.5 CPUs and 3.5 GiB of memory": what is there of what is asked for. */
-static void name_amount(char *buf, size_t size, const struct stk_demand *asked,
-                        const struct stk_demand *there)
-{
-    const char *gpus_end = asked->cpu_milli == 0 && asked->mem_mib == 0 ? ""
-                           : asked->cpu_milli > 0 && asked->mem_mib > 0 ? ", "
-                                                                        : " and ";
-    size_t n = 0;
-
-    if (asked->gpus > 0)
-        n += (size_t)snprintf(buf, size, "%u GPU%s%s", there->gpus, there->gpus == 1 ? "" : "s",
-                              gpus_end);
-    if (asked->cpu_milli > 0)
-        n += (size_t)snprintf(buf + n, size - n, "%g CPU%s%s", (double)there->cpu_milli / 1000,
-                              there->cpu_milli == 1000 ? "" : "s",
-                              asked->mem_mib > 0 ? " and " : "");
-    if (asked->mem_mib > 0)
-        (void)snprintf(buf + n, size - n, "%.0f GiB of memory", (double)there->mem_mib / 1024);
-}
-
-/* No node has what one task asks for: the most there is of each. */
-static int refuse_task(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
-                       uint32_t gpus, struct stk_err *err)
-{
-    const struct stk_pool *p = &s->pools[pool];
-    struct stk_demand there = {.gpus = gpus};
-    char asked[128] = "", most[128] = "";
-    uint32_t amount, k = stk_resource_never(s, d, pool, &amount);
-
-    if (k != STK_NONE)
-        return stk_err_set(
-            err, -ERANGE,
-            "asks for %u of %s on one node; the most that a node it may use has is %u",
-            d->resource[k], s->resource_names[k], amount);
-
-    for (uint32_t i = 0; i < p->n_nodes; i++) {
-        const struct stk_node *n = &s->nodes[s->pool_nodes[p->first_node + i]];
-        uint32_t cpu_milli = n->cpu_limited ? (uint32_t)n->cpu_milli : d->cpu_milli;
-        uint32_t mem_mib = n->mem_limited ? (uint32_t)n->mem_mib : d->mem_mib;
-
-        if (cpu_milli > there.cpu_milli)
-            there.cpu_milli = cpu_milli;
-        if (mem_mib > there.mem_mib)
-            there.mem_mib = mem_mib;
-    }
-    if (d->n_resources > 0)
-        return stk_err_set(err, -ERANGE,
-                           "no node it may use has all it asks for: there is enough of each "
-                           "resource, but not on one node with the GPUs, CPUs and memory");
-    name_amount(asked, sizeof(asked), d, d);
-    name_amount(most, sizeof(most), d, &there);
-    return stk_err_set(err, -ERANGE,
-                       "asks for %s on one node; the most that a node it may use has is %s", asked,
-                       most);
-}
-
 /* GPUs that can have its instance. */
 static uint64_t instances_of(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
 {
@@ -115,7 +60,7 @@ static uint64_t instances_of(const struct stk_state *s, const struct stk_demand 
 static int possible(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
                     struct stk_err *err)
 {
-    char name[STK_MIG_NAME_LEN];
+    char name[STK_MIG_NAME_LEN], where[STK_WHERE_LEN];
     uint32_t whole, size, rest;
     uint64_t can;
 
@@ -126,9 +71,10 @@ static int possible(const struct stk_state *s, const struct stk_demand *d, uint3
             return 0;
         if (can == whole && count_tasks(s, d, pool, rest) > whole * (uint64_t)(size / rest))
             return 0;
-        return stk_err_set(
-            err, -ERANGE, "asks for %u GPUs; pool %u has %llu (and %llu nodes of %u it can use)",
-            d->gpus, pool, (unsigned long long)s->pools[pool].gpus, (unsigned long long)can, size);
+        return stk_err_set(err, -ERANGE,
+                           "asks for %u GPUs; %s has %llu (and %llu nodes of %u it can use)",
+                           d->gpus, stk_shortage_where(s, pool, where),
+                           (unsigned long long)s->pools[pool].gpus, (unsigned long long)can, size);
     }
     can = count_tasks(s, d, pool, d->gpus);
     if (can >= d->tasks)
@@ -141,15 +87,12 @@ static int possible(const struct stk_state *s, const struct stk_demand *d, uint3
                            (unsigned long long)instances_of(s, d, pool));
     if (size == 0 && d->mig)
         return stk_err_set(err, -ERANGE,
-                           "asks for a MIG instance %s that no GPU it may use in pool %u has",
-                           stk_mig_name(d->mig, name), pool);
+                           "asks for a MIG instance %s that no GPU it may use in %s has",
+                           stk_mig_name(d->mig, name), stk_shortage_where(s, pool, where));
     if (size == 0 && d->gpus > 0)
-        return stk_err_set(err, -ERANGE, "asks for GPUs of a type that pool %u does not have",
-                           pool);
-    if (can == 0)
-        return refuse_task(s, d, pool, size, err);
-    return stk_err_set(err, -ERANGE, "asks for %u tasks of %u GPUs; pool %u can hold %llu",
-                       d->tasks, d->gpus, pool, (unsigned long long)can);
+        return stk_err_set(err, -ERANGE, "asks for GPUs of a type that %s does not have",
+                           stk_shortage_where(s, pool, where));
+    return stk_shortage_say(s, d, pool, d->gpus, can, err);
 }
 
 /* GPUs that the largest place of the level has, of types the job takes. */

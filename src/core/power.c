@@ -23,8 +23,8 @@ int stk_power_init(struct stk_state *s, struct stk_err *err)
     }
     if (s->cap_w && !s->power)
         return stk_err_set(err, -EINVAL,
-                           "a power cap needs nodes whose power is known (power: in the cluster "
-                           "file)");
+                           "a power cap (energy.cap_w) needs nodes whose power is known (power: in "
+                           "the cluster file of the simulator)");
     return 0;
 }
 

@@ -290,9 +290,10 @@ static void mark_done(struct stk_state *s, uint32_t job, enum stk_cause cause, s
     s->n_done++;
 }
 
-/* Those in a list of edges (first + 1) are told that what they wait for is settled; the rest of the
- * list is free again. Jobs that can no longer run end. */
-static void settle_edges(struct stk_state *s, uint32_t first, bool met)
+/* Those in a list of edges (first + 1) are told that what they wait for is settled, by the end of
+ * the job with the number 'by'; the rest of the list is free again. Jobs that can no longer run
+ * end. */
+static void settle_edges(struct stk_state *s, uint32_t first, stk_job_number by, bool met)
 {
     while (first) {
         const struct stk_edge e = s->edges[first - 1];
@@ -305,6 +306,7 @@ static void settle_edges(struct stk_state *s, uint32_t first, bool met)
             continue; /* ended meanwhile */
         if (!met) {
             stk_unblock(s, e.child);
+            c->failed_dep = by;
             mark_done(s, e.child, STK_CAUSE_DEPENDENCY, s->now);
         } else if (--c->unmet == 0 && c->state == STK_JOB_BLOCKED) {
             stk_unblock(s, e.child);
@@ -324,7 +326,8 @@ static void settle_own(struct stk_state *s, struct stk_job *j)
 
         s->edges[e - 1].next = 0;
         settle_edges(
-            s, e, stk_dep_met((enum stk_dep_type)s->edges[e - 1].type, (enum stk_cause)j->cause));
+            s, e, j->number,
+            stk_dep_met((enum stk_dep_type)s->edges[e - 1].type, (enum stk_cause)j->cause));
         e = next;
     }
 }
@@ -339,7 +342,7 @@ static void settle_array(struct stk_state *s, const struct stk_job *j)
     if (!a)
         return;
     while ((first = stk_array_take(a, (enum stk_cause)j->cause, &met)) != 0)
-        settle_edges(s, first, met);
+        settle_edges(s, first, j->number, met);
     stk_array_leave(s, a);
 }
 

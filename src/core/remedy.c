@@ -175,8 +175,8 @@ static bool starts(struct search *k, int64_t value)
     const struct stk_event ev = {
         .type = STK_EV_UPDATE, .job = k->ask->job, .u.update.spec = &r.spec};
 
-    if (!edit(k, r.to, &r.spec) || stk_submit_check(k->s, &r.spec, NULL) < 0 ||
-        !starts_with(k, &ev))
+    if (!edit(k, r.to, &r.spec) || (k->ask->allow && k->ask->allow(k->ask->ctx, &r.spec) < 0) ||
+        stk_submit_check(k->s, &r.spec, NULL) < 0 || !starts_with(k, &ev))
         return false;
     r.evicts = k->a.evicts;
     k->last = r;
@@ -358,7 +358,7 @@ static void fewer_tasks(struct search *k)
 static void part_of_gpu(struct search *k)
 {
     const struct stk_demand *d = &k->base.demand;
-    int64_t now = d->gpu_milli ? d->gpu_milli : 1000;
+    int64_t now = stk_demand_asked_milli(d);
 
     begin(k, STK_REMEDY_PART, STK_REMEDY_PART_STEP);
     if (d->gpus == 1 && !d->mig && !stk_demand_pairs(d) && !d->exclusive && !d->level_required &&
@@ -390,7 +390,8 @@ static int64_t highest_priority(const struct search *k)
             low = mid + 1;
     }
     most = most < STK_MAX_PRIORITY ? most + 1 : most;
-    return most > high ? most : high;
+    most = most > high ? most : high;
+    return k->ask->allow && most > k->ask->most_priority ? k->ask->most_priority : most;
 }
 
 static void more_urgent(struct search *k)

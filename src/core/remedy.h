@@ -69,6 +69,9 @@ struct stk_remedy_ask {
     /* Makes it another tenant's, of those without any below them. NULL: of any. < 0: not of that.
      */
     int (*tenant)(void *ctx, uint32_t tenant, struct stk_job_spec *spec);
+    /* Whether who asks may have such a job. NULL: any. < 0: that cannot be. */
+    int (*allow)(void *ctx, struct stk_job_spec *spec);
+    int32_t most_priority; /* that may be asked for; with 'allow' */
     void *ctx;
 };
 

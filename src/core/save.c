@@ -130,7 +130,7 @@ void stk_save_get_job(struct stk_reader *r, const struct stk_state *s, struct st
     j->tag = stk_get_u32(r);
     j->cause = (uint8_t)stk_get_u(r, STK_CAUSE_MAX - 1);
     j->kind = (unsigned)stk_get_u(r, STK_KIND_MAX - 1) & 15;
-    j->tier = (unsigned)stk_get_u(r, STK_TIER_MAX - 1) & 15;
+    j->tier = (unsigned)stk_get_u(r, STK_TIER_MAX - 1) & 7;
     wishes = (uint32_t)stk_get_u(r, 31);
     j->cancel_wanted = wishes & 1;
     j->hold_wanted = wishes & 2;
@@ -229,17 +229,34 @@ static void put_row(struct stk_bytes *b, const struct stk_state *s, uint32_t fir
         stk_put_u(b, at - 1);
 }
 
+void stk_save_put_job(struct stk_bytes *b, const struct stk_state *s, uint32_t job)
+{
+    const struct stk_job *j = &s->jobs[job];
+
+    stk_put_u(b, j->state);
+    if (j->state == STK_JOB_NONE)
+        return;
+    put_common(b, s, job);
+    if (j->state != STK_JOB_DONE)
+        put_live(b, s, job);
+    stk_wire_put_terms(b, &s->terms[job]);
+    stk_stake_put(b, &s->stakes[job]);
+}
+
+void stk_save_put_array(struct stk_bytes *b, const struct stk_state *s, uint32_t array)
+{
+    stk_put_u(b, s->arrays[array].number);
+    for (uint32_t t = 0; t < STK_DEP_TYPE_MAX; t++)
+        put_edges(b, s, s->arrays[array].first_edge[t]);
+}
+
 /* Who waits for all of an array. */
 static void put_arrays(struct stk_bytes *b, const struct stk_state *s)
 {
     stk_put_u(b, s->by_array.n);
-    for (uint32_t i = 0; i < s->n_arrays; i++) {
-        if (s->arrays[i].open == 0)
-            continue;
-        stk_put_u(b, s->arrays[i].number);
-        for (uint32_t t = 0; t < STK_DEP_TYPE_MAX; t++)
-            put_edges(b, s, s->arrays[i].first_edge[t]);
-    }
+    for (uint32_t i = 0; i < s->n_arrays; i++)
+        if (s->arrays[i].open > 0)
+            stk_save_put_array(b, s, i);
 }
 
 int stk_core_save(const struct stk_core *core, struct stk_bytes *out, struct stk_err *err)
@@ -250,19 +267,8 @@ int stk_core_save(const struct stk_core *core, struct stk_bytes *out, struct stk
     stk_put_u(out, s->n_moved);
     put_seen(out, s->seen);
     stk_put_u(out, s->n_jobs);
-    for (uint32_t i = 0; i < s->n_jobs && !out->failed; i++) {
-        const struct stk_job *j = &s->jobs[i];
-
-        stk_put_u(out, j->state);
-        if (j->state != STK_JOB_NONE)
-            put_common(out, s, i);
-        if (j->state != STK_JOB_NONE && j->state != STK_JOB_DONE)
-            put_live(out, s, i);
-        if (j->state != STK_JOB_NONE)
-            stk_wire_put_terms(out, &s->terms[i]);
-        if (j->state != STK_JOB_NONE)
-            stk_stake_put(out, &s->stakes[i]);
-    }
+    for (uint32_t i = 0; i < s->n_jobs && !out->failed; i++)
+        stk_save_put_job(out, s, i);
     put_row(out, s, s->free_job);
     put_row(out, s, s->done_head);
     put_arrays(out, s);

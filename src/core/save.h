@@ -32,7 +32,7 @@
 #include "base/err.h"
 #include "core/core.h"
 
-#define STK_SAVE_VERSION 6
+#define STK_SAVE_VERSION 7
 
 /* Appends to 'out'. 0 or -ENOMEM. */
 int stk_core_save(const struct stk_core *core, struct stk_bytes *out, struct stk_err *err);
@@ -43,8 +43,9 @@ int stk_core_save(const struct stk_core *core, struct stk_bytes *out, struct stk
 int stk_core_load(struct stk_core *fresh, const unsigned char *buf, size_t len,
                   struct stk_err *err);
 
-/* The same into a core that has its settings already (core/settings.h). */
-int stk_load_again(struct stk_core *fresh, const unsigned char *buf, size_t len,
+/* The same into a core that has its settings already (core/settings.h). Times that people named
+ * become later by 'later' (core/named.h). */
+int stk_load_again(struct stk_core *fresh, const unsigned char *buf, size_t len, stk_time later,
                    struct stk_err *err);
 
 /* For core/load.c: a number for the order policy's settings (as long as they are equal, saved
@@ -52,5 +53,9 @@ int stk_load_again(struct stk_core *fresh, const unsigned char *buf, size_t len,
 struct stk_job;
 uint64_t stk_save_settings(const struct stk_state *s);
 void stk_save_get_job(struct stk_reader *r, const struct stk_state *s, struct stk_job *j);
+
+/* For core/digest.c: what is saved of one slot of the table of jobs, and of one array. */
+void stk_save_put_job(struct stk_bytes *b, const struct stk_state *s, uint32_t job);
+void stk_save_put_array(struct stk_bytes *b, const struct stk_state *s, uint32_t array);
 
 #endif

@@ -152,9 +152,7 @@ void stk_seen_add(struct stk_state *s, const struct stk_demand *d, uint32_t pool
     uint32_t whole, size, rest;
     struct stk_seen_kind k = {.cpu_milli = s->pools[pool].cpu_limited ? d->cpu_milli : 0,
                               .gpus = d->gpus,
-                              .gpu_milli = d->gpus == 0   ? 0
-                                           : d->gpu_milli ? d->gpu_milli
-                                                          : 1000,
+                              .gpu_milli = d->gpus == 0 ? 0 : stk_demand_asked_milli(d),
                               .gpu_types = d->gpus ? stk_shape_types(s, d, pool) : STK_ANY_GPU_TYPE,
                               .n = d->tasks};
 

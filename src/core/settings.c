@@ -74,6 +74,19 @@ int32_t stk_settings_shift(const struct stk_state *s, uint32_t job)
     return sum;
 }
 
+static stk_time ahead_of(const struct stk_set *set, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (set[i].kind == STK_SET_CLOCK)
+            return set[i].value;
+    return 0;
+}
+
+stk_time stk_settings_ahead(const struct stk_state *s)
+{
+    return ahead_of(s->settings->set, s->settings->n);
+}
+
 int64_t stk_settings_utilization(const struct stk_state *s, uint32_t pool)
 {
     uint64_t up = 0, used = 0;
@@ -189,6 +202,7 @@ static int put_one(struct making *k, const struct stk_set *e, struct stk_err *er
     case STK_SET_PRIORITY:
     case STK_SET_POOL:
     case STK_SET_MOVE:
+    case STK_SET_CLOCK:
     case STK_SET_KIND_MAX:
         break;
     }
@@ -322,6 +336,13 @@ static int check_move(const struct stk_state *s, const struct stk_set *e, struct
     return stk_err_set(err, -EINVAL, "no node is ready to go to another pool");
 }
 
+static int check_clock(const struct stk_set *e, struct stk_err *err)
+{
+    if (e->row || e->column || e->value < 0 || e->value > STK_MAX_DURATION)
+        return stk_err_set(err, -EINVAL, "time is 0 s to 100 years ahead of the wall clock");
+    return 0;
+}
+
 int stk_settings_check(const struct stk_state *s, const struct stk_set *e, struct stk_err *err)
 {
     bool named = e->kind == STK_SET_PARAM;
@@ -348,6 +369,8 @@ int stk_settings_check(const struct stk_state *s, const struct stk_set *e, struc
         return check_pool(s, e, err);
     case STK_SET_MOVE:
         return check_move(s, e, err);
+    case STK_SET_CLOCK:
+        return check_clock(e, err);
     case STK_SET_KIND_MAX:
         break;
     }
@@ -399,7 +422,8 @@ static int change(struct stk_core *c, struct stk_set *set, uint32_t n, uint32_t 
         t->set = set;
         t->n = n;
         t->cap = cap;
-        rc = stk_load_again(made, bytes.data, bytes.n, err);
+        rc = stk_load_again(made, bytes.data, bytes.n, ahead_of(set, n) - ahead_of(old.set, old.n),
+                            err);
     }
     stk_bytes_done(&bytes);
     if (rc == 0) {

@@ -41,6 +41,9 @@ int stk_settings_set(struct stk_core *c, const struct stk_set *e, struct stk_err
 /* What is added to the job's own priority, by its kind and queue. */
 int32_t stk_settings_shift(const struct stk_state *s, uint32_t job);
 
+/* How far the time of events is ahead of the wall clock (core/named.h). */
+stk_time stk_settings_ahead(const struct stk_state *s);
+
 /* What conditions of rules ask. A pool's GPUs in use, in thousandths of those that are up; how long
  * the one that has waited longest has waited, 0 when none waits: O(jobs). STK_NONE: of all pools.
  */

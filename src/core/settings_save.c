@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "core/account.h"
 #include "core/tenant.h"
 #include "core/verbs.h"
 
@@ -52,16 +53,8 @@ static bool of_queue(const struct stk_set *e)
 static uint32_t named(const struct stk_state *s, const struct stk_set *e, const unsigned char *name,
                       uint32_t len)
 {
-    uint32_t n = stk_set_of_tenant(e->kind) ? s->n_tenants : s->n_queues;
-
-    for (uint32_t i = 0; i < n; i++) {
-        const char *here =
-            stk_set_of_tenant(e->kind) ? s->tenants[i].name : s->settings->queues[i].name;
-
-        if (strlen(here) == len && memcmp(here, name, len) == 0)
-            return i;
-    }
-    return STK_NONE;
+    return stk_set_of_tenant(e->kind) ? stk_tenant_named(s, name, len)
+                                      : stk_account_named(s, name, len);
 }
 
 /* Tenants and queues by name: where it is loaded they may have other numbers. */

@@ -45,6 +45,8 @@ static uint32_t shape_hash(const struct stk_demand *d, uint32_t pool, const stru
         h = stk_hash_mix(h, (uint64_t)d->row << 16 | d->slo_milli);
     if (u->tenant)
         h = stk_hash_mix(h, (uint64_t)u->firm << 32 | u->tenant);
+    if (u->plain)
+        h = stk_hash_mix(h, 1);
     if (u->account[STK_OF_QUEUE])
         h = stk_hash_mix(
             stk_hash_mix(h, (uint64_t)u->account[STK_OF_QUEUE] << 32 | u->account[STK_OF_TENANT]),
@@ -184,7 +186,7 @@ struct stk_demand stk_shape_relevant(const struct stk_state *s, const struct stk
 
 static bool same_limits(const struct stk_shape *sh, const struct stk_under *u)
 {
-    return sh->tenant == u->tenant && sh->firm == u->firm &&
+    return sh->tenant == u->tenant && sh->firm == u->firm && sh->plain == u->plain &&
            memcmp(sh->account, u->account, sizeof(sh->account)) == 0;
 }
 
@@ -203,7 +205,8 @@ bool stk_shape_known(const struct stk_state *s, const struct stk_job_spec *spec)
 {
     const uint32_t pool = spec->pool.i;
     struct stk_under u = {.tenant = stk_tenant_limited(s, spec->tenant),
-                          .firm = stk_tenant_firm(s, spec->tier)};
+                          .firm = stk_tenant_firm(s, spec->tier),
+                          .plain = s->preempt->room && spec->terms.plain};
     const struct stk_demand r = stk_shape_relevant(s, &spec->demand, pool);
 
     stk_account_find(s, &spec->terms, spec->tenant, u.account);
@@ -281,6 +284,7 @@ uint32_t stk_shape_get(struct stk_state *s, const struct stk_demand *d, uint32_t
                                        .kin = shape_hash(&r, pool, &(struct stk_under){0}),
                                        .tenant = u->tenant,
                                        .firm = u->firm,
+                                       .plain = u->plain,
                                        .gpus = r.gpus * r.tasks,
                                        .refs = 1,
                                        .need = piece_need(s, &r, pool),
@@ -296,7 +300,7 @@ uint32_t stk_shape_get(struct stk_state *s, const struct stk_demand *d, uint32_t
 
 static struct stk_under under(const struct stk_shape *sh)
 {
-    struct stk_under u = {.tenant = sh->tenant, .firm = sh->firm};
+    struct stk_under u = {.tenant = sh->tenant, .firm = sh->firm, .plain = sh->plain};
 
     memcpy(u.account, sh->account, sizeof(u.account));
     return u;
@@ -374,6 +378,16 @@ void stk_shape_belongs(struct stk_state *s, struct stk_job *j, uint64_t holders)
 
     d.holders = holders;
     swap(s, j, &d, &u);
+}
+
+void stk_shape_rights(struct stk_state *s, struct stk_job *j)
+{
+    const struct stk_demand d = s->shapes[j->shape].demand;
+    struct stk_under u = under(&s->shapes[j->shape]);
+
+    u.plain = s->preempt->room && j->plain;
+    if (u.plain != s->shapes[j->shape].plain)
+        swap(s, j, &d, &u);
 }
 
 uint64_t stk_shape_pinned(const struct stk_state *s, uint32_t node)

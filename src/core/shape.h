@@ -37,6 +37,8 @@ uint64_t stk_shape_types(const struct stk_state *s, const struct stk_demand *d, 
  * not pinned. Needs stk_queue_reserve() before. */
 void stk_shape_pin(struct stk_state *s, struct stk_job *j, const struct stk_piece *at);
 
+/* The same: it is plain from now on, or no longer. */
+void stk_shape_rights(struct stk_state *s, struct stk_job *j);
 /* The same: it belongs to these holders of reservations (core/booking.h). */
 void stk_shape_belongs(struct stk_state *s, struct stk_job *j, uint64_t holders);
 

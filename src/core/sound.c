@@ -356,6 +356,11 @@ static bool levels_sound(const struct stk_state *s, uint32_t pool, struct stk_er
 
         if (j->state == STK_JOB_NONE || j->state == STK_JOB_DONE || j->pool != pool)
             continue;
+        if (j->plain != s->terms[i].plain)
+            return BAD("job %u is plain: %d, its terms say %d", j->number, j->plain,
+                       s->terms[i].plain);
+        if (s->shapes[j->shape].plain != (s->preempt->room && j->plain))
+            return BAD("job %u is plain: %d, its shape is not", j->number, j->plain);
         if (j->level != stk_evictable_level(s, j) || j->level >= s->n_levels)
             return BAD("job %u is at level %u of %u", j->number, j->level, s->n_levels);
         waiting[j->level] += j->state == STK_JOB_WAITING;

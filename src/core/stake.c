@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/stake.h"
 
-#include "base/hash.h"
 #include "core/shape.h"
 
 #define MOST (INT64_C(2592000) * STK_SECOND) /* what is more is as bad */
@@ -49,7 +48,7 @@ static stk_time later(const struct stk_state *s, const struct stk_job *j, stk_ti
 int64_t stk_stake_units(const struct stk_state *s, const struct stk_job *j, stk_time now)
 {
     const struct stk_demand *d = &s->shapes[j->shape].demand;
-    int64_t size = (int64_t)j->gpus * (d->gpu_milli ? d->gpu_milli : 1000);
+    int64_t size = (int64_t)j->gpus * stk_demand_asked_milli(d);
     stk_time t = later(s, j, now);
 
     t = t > MOST ? MOST : t;
@@ -117,7 +116,7 @@ void stk_stake_count(struct stk_state *s, const struct stk_job *j)
     k->times++;
 }
 
-/* ---- saved, and in the digest ---- */
+/* ---- saved ---- */
 
 void stk_stake_put(struct stk_bytes *b, const struct stk_stake *k)
 {
@@ -141,14 +140,4 @@ void stk_stake_get(struct stk_reader *r, struct stk_stake *ret, uint64_t version
     ret->day = stk_get_i(r, 0, STK_MAX_DURATION);
     ret->times = stk_get_u32(r);
     ret->kill = stk_get_bool(r);
-}
-
-uint64_t stk_stake_digest(const struct stk_state *s, const struct stk_job *j, uint64_t h)
-{
-    const struct stk_stake *k = &s->stakes[j - s->jobs];
-
-    if (!k->saved && !k->times && !k->kill)
-        return h;
-    h = stk_hash_mix(stk_hash_mix(h, (uint64_t)k->saved), (uint64_t)k->day);
-    return stk_hash_mix(h, (uint64_t)k->times << 1 | k->kill);
 }

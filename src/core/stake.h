@@ -44,6 +44,5 @@ void stk_stake_count(struct stk_state *s, const struct stk_job *j);
 
 void stk_stake_put(struct stk_bytes *b, const struct stk_stake *k);
 void stk_stake_get(struct stk_reader *r, struct stk_stake *ret, uint64_t version);
-uint64_t stk_stake_digest(const struct stk_state *s, const struct stk_job *j, uint64_t h);
 
 #endif

@@ -30,7 +30,7 @@ struct stk_job {
     stk_job_number number;
     uint32_t tag;
     uint8_t state, cause;
-    unsigned kind : 4, tier : 4;
+    unsigned kind : 4, tier : 3, plain : 1; /* plain: as in stk_terms */
     bool cancel_wanted : 1, hold_wanted : 1, suspend_wanted : 1, by_hand : 1; /* by_hand: stopped
         because somebody said so, not to make room */
     bool moving : 1;              /* stopped to be placed elsewhere, and not placed yet */
@@ -58,9 +58,12 @@ struct stk_job {
     stk_time expected_end; /* cache: likewise */
 
     stk_time begin;
-    stk_time queued;    /* when it last entered the queue */
-    int64_t rate;       /* cache: at which its rank moves */
-    stk_time planned;   /* cache: start that conservative backfill planned */
+    stk_time queued; /* when it last entered the queue */
+    int64_t rate;    /* cache: at which its rank moves */
+    union {
+        stk_time planned;          /* cache: start that conservative backfill planned */
+        stk_job_number failed_dep; /* of one that has ended by a dependency: whose end that was */
+    };
     uint32_t queue_seq; /* order of entering the queue */
     uint32_t tenant;
     int32_t exit_code;
@@ -80,6 +83,7 @@ struct stk_shape {
     uint32_t kin;                       /* hash of demand and pool, whatever limits it is under */
     uint32_t tenant;                    /* under whose limits its jobs are; tenant + 1; 0: none */
     bool firm;                          /* its jobs may not borrow (core/tenant.h) */
+    bool plain;                         /* its jobs are plain, where that makes a difference */
     uint32_t account[STK_QUEUE_OF_MAX]; /* likewise (core/account.h); account + 1 */
     uint32_t gpus;                      /* of all tasks */
     uint32_t refs;                      /* jobs not yet ended; 0: the row may be reused */
@@ -396,6 +400,7 @@ struct stk_drain {         /* GPUs kept free for single jobs (core/drain.h) */
     uint32_t n_tired;
     stk_time look_at;             /* cache: before that nobody has one to get */
     stk_time wake_at;             /* cache: when somebody may have, whatever happens before */
+    stk_time all_earned;          /* cache: then all that wait have waited long enough */
     struct stk_booking_spec spec; /* scratch */
 };
 
@@ -504,7 +509,8 @@ struct stk_state {
     bool leave_look;    /* cache: some of them may be able to go, or somebody must give way */
     uint8_t mig[STK_MAX_GPU_TYPES]; /* model of each type in MIG mode; 0: it is not */
     bool any_mig;
-    uint32_t n_resources; /* named ones; 0: the next four are NULL */
+    const char *const *pool_names; /* NULL: pools have none */
+    uint32_t n_resources;          /* named ones; 0: the next four are NULL */
     const char *const *resource_names;
     uint32_t *resource_all, *resource_free; /* n_resources per node */
     uint32_t *resource_most;                /* likewise per pool: the most of one node */

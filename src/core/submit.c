@@ -210,8 +210,10 @@ static bool tie(struct stk_state *s, struct stk_job *j, const struct stk_job_spe
             on ? &on->first_edge : &stk_array_find(s, d->on)->first_edge[(unsigned)d->type];
 
         if (on && on->state == STK_JOB_DONE) {
-            if (!stk_dep_met(d->type, (enum stk_cause)on->cause))
+            if (!stk_dep_met(d->type, (enum stk_cause)on->cause)) {
+                j->failed_dep = on->number;
                 return false;
+            }
             continue;
         }
         add_edge(s, job, j->number, d->type, list);
@@ -224,7 +226,8 @@ static void fill(struct stk_job *j, const struct stk_job_spec *spec)
 {
     *j = (struct stk_job){.tag = spec->tag,
                           .kind = spec->kind & 15,
-                          .tier = spec->tier & 15,
+                          .tier = spec->tier & 7,
+                          .plain = spec->terms.plain,
                           .priority = spec->priority,
                           .tenant = spec->tenant,
                           .pool = spec->pool.i,

@@ -222,14 +222,14 @@ static uint64_t leased(const struct stk_state *s, const struct stk_job *j)
 
     for (uint32_t i = 0; i < j->n_pieces; i++)
         gpus += s->pieces[j->first_piece + i].gpus;
-    return gpus * (d->gpu_milli ? d->gpu_milli : 1000);
+    return gpus * stk_demand_asked_milli(d);
 }
 
 /* Adds what the job's pieces are to a table like 'used', or takes it off. */
 static void count(const struct stk_state *s, const struct stk_job *j, uint64_t *table, bool add)
 {
     const struct stk_demand *d = &s->shapes[j->shape].demand;
-    uint64_t each = d->gpu_milli ? d->gpu_milli : 1000;
+    uint64_t each = stk_demand_asked_milli(d);
 
     for (uint32_t at = j->tenant + 1; at; at = s->tenants[at - 1].parent) {
         uint64_t *row = &table[(size_t)(at - 1) * s->n_tenant_cols];
@@ -368,9 +368,20 @@ void stk_tenant_put_names(struct stk_bytes *b, const struct stk_state *s)
     }
 }
 
-static bool named(const struct stk_tenant *t, const unsigned char *name, uint32_t len)
+static bool equals(const char *text, const unsigned char *name, uint32_t len)
 {
-    return t->leaf && strlen(t->name) == len && memcmp(t->name, name, len) == 0;
+    return text && strlen(text) == len && memcmp(text, name, len) == 0;
+}
+
+uint32_t stk_tenant_named(const struct stk_state *s, const unsigned char *name, uint32_t len)
+{
+    for (uint32_t i = 0; i < s->n_tenants; i++)
+        if (equals(s->tenants[i].name, name, len))
+            return i;
+    for (uint32_t i = 0; i < s->n_tenants; i++)
+        if (equals(s->tenants[i].was, name, len))
+            return i;
+    return STK_NONE;
 }
 
 int stk_tenant_get_names(struct stk_reader *r, const struct stk_state *s, uint32_t **ret_here,
@@ -386,17 +397,16 @@ int stk_tenant_get_names(struct stk_reader *r, const struct stk_state *s, uint32
         return -ENOMEM;
     *ret_n = n;
     for (uint32_t i = 0; i < n && !r->bad; i++) {
-        uint32_t len = (uint32_t)stk_get_u(r, (uint64_t)(r->end - r->at)), at = 0;
+        uint32_t len = (uint32_t)stk_get_u(r, (uint64_t)(r->end - r->at)), at;
         const unsigned char *name = stk_get_raw(r, len);
 
         if (!name)
             break;
-        if (i < s->n_tenants && named(&s->tenants[i], name, len))
+        if (i < s->n_tenants && equals(s->tenants[i].name, name, len))
             at = i; /* nearly always */
         else
-            while (at < s->n_tenants && !named(&s->tenants[at], name, len))
-                at++;
-        (*ret_here)[i] = at < s->n_tenants ? at : 0;
+            at = stk_tenant_named(s, name, len);
+        (*ret_here)[i] = at != STK_NONE && s->tenants[at].leaf ? at : 0;
     }
     return 0;
 }

@@ -25,6 +25,7 @@
 
 struct stk_tenant {
     const char *name;        /* somebody else's */
+    const char *was;         /* the name that it had before; NULL: none */
     uint32_t parent;         /* tenant + 1; 0: none */
     uint32_t child, sibling; /* the first below it, the next beside it; tenant + 1; 0: none */
     uint32_t limited;        /* the nearest with a limit, from itself up; tenant + 1; 0: none. Where
@@ -122,6 +123,8 @@ bool stk_tenant_why(const struct stk_state *s, const struct stk_job *j, struct s
 
 /* Names, for save and load. get: the number here of each that was saved; 0 where the name is not
  * known here. */
+/* The tenant of this name, else the one that had it before; STK_NONE. */
+uint32_t stk_tenant_named(const struct stk_state *s, const unsigned char *name, uint32_t len);
 void stk_tenant_put_names(struct stk_bytes *b, const struct stk_state *s);
 int stk_tenant_get_names(struct stk_reader *r, const struct stk_state *s, uint32_t **ret_here,
                          uint32_t *ret_n, uint32_t *ret_cap);

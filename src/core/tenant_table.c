@@ -76,6 +76,7 @@ static int fill_row(struct stk_state *s, const struct stk_tenant_spec *spec, uin
         return stk_err_set(err, -EINVAL, "tenant %.60s: the one above it must come before it",
                            spec->name);
     *t = (struct stk_tenant){.name = spec->name,
+                             .was = spec->was,
                              .parent = spec->parent + 1,
                              .leaf = true,
                              .weight = spec->weight,

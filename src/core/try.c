@@ -44,7 +44,7 @@ static void answer(struct stk_ahead *a, struct stk_state *s, struct stk_try *ret
     }
     *ret = (struct stk_try){.answer = STK_TRY_UNKNOWN};
     (void)stk_core_why(a->core, (stk_job_id){job_of(a)}, &ret->why, NULL);
-    stk_ahead_go(a);
+    (void)stk_ahead_go(a);
     if (stk_ahead_has(a, job_of(a))) {
         ret->answer = STK_TRY_LATER;
         ret->at = a->now;

@@ -17,6 +17,7 @@
 #include "core/outrun.h"
 #include "core/queue.h"
 #include "core/settings.h"
+#include "core/shape.h"
 #include "core/usage.h"
 #include "core/verbs.h"
 
@@ -91,9 +92,12 @@ static int rank(struct stk_state *s, const struct stk_event *ev, struct stk_err 
     j->estimate = ev->u.update.estimate;
     s->terms[ev->job.i].asked = ev->u.update.asked;
     s->terms[ev->job.i].limit = ev->u.update.limit;
+    s->terms[ev->job.i].plain = ev->u.update.plain;
+    j->plain = ev->u.update.plain;
     limit_lost(j);
     stk_usage_live(s, j, true);
     j->level = stk_evictable_level(s, j) & 7;
+    stk_shape_rights(s, j);
     if (waits)
         stk_queue_enter(s, ev->job.i); /* it keeps its time in the queue */
     return 0;
@@ -124,7 +128,8 @@ static void change(struct stk_state *s, uint32_t job, const struct stk_job_spec 
     stk_account_leave(s, j);
     stk_shape_drop(s, j->shape);
     s->pools[j->pool].n_live--;
-    j->tier = spec->tier & 15;
+    j->tier = spec->tier & 7;
+    j->plain = spec->terms.plain;
     j->tenant = spec->tenant;
     j->pool = spec->pool.i;
     j->gpus = spec->demand.gpus * spec->demand.tasks;

@@ -109,7 +109,7 @@ static uint64_t growth_at(const struct stk_state *s, stk_time t)
 static struct stk_usage held(const struct stk_state *s, const struct stk_job *j)
 {
     const struct stk_demand *d = &s->shapes[j->shape].demand;
-    uint64_t each = d->gpu_milli ? d->gpu_milli : 1000;
+    uint64_t each = stk_demand_asked_milli(d);
     struct stk_usage h = {0};
 
     for (uint32_t i = 0; i < j->n_pieces; i++) {
@@ -163,7 +163,7 @@ static stk_u128 work_of(const struct stk_state *s, const struct stk_job *j)
 {
     const struct stk_demand *d = &s->shapes[j->shape].demand;
 
-    return (stk_u128)(d->gpu_milli ? d->gpu_milli : 1000) * j->gpus * (uint64_t)j->estimate;
+    return (stk_u128)stk_demand_asked_milli(d) * j->gpus * (uint64_t)j->estimate;
 }
 
 void stk_usage_live(struct stk_state *s, const struct stk_job *j, bool live)

@@ -123,6 +123,7 @@ struct stk_victim_search {
     uint32_t groups, at_group; /* of tenants and levels, in s->sort; those before it are gathered */
     bool ordered;              /* they lie in the order in which they go */
     uint32_t rows, n_at, n_rowed; /* nodes and pieces of the first so many candidates */
+    uint64_t stamp;               /* by which the rows are found */
     uint64_t brings;              /* GPUs that these have, at most */
     bool sure;       /* counting GPUs tells what cannot be: all candidates are in rows */
     bool reached;    /* some node could have enough */

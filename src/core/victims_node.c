@@ -292,12 +292,24 @@ static void add_piece(struct stk_victim_search *x, uint32_t victim, uint32_t pie
     row->first = x->n_at;
 }
 
+/* Nodes are found by s->stamp and s->sim_free, which trials between two calls have used, too. */
+static void find_rows_again(struct stk_victim_search *x)
+{
+    struct stk_state *s = x->s;
+
+    x->stamp = ++s->stamp;
+    for (uint32_t i = 0; i < x->rows; i++) {
+        s->node_stamp[x->v->nodes[i].node] = s->stamp;
+        s->sim_free[x->v->nodes[i].node] = i;
+    }
+}
+
 void stk_victims_rows(struct stk_victim_search *x)
 {
     struct stk_state *s = x->s;
 
-    if (x->n_rowed == 0)
-        s->stamp++;
+    if (x->n_rowed == 0 || x->stamp != s->stamp)
+        find_rows_again(x);
     for (; x->n_rowed < x->n; x->n_rowed++) {
         const uint32_t job = x->v->of[x->n_rowed].job;
         const struct stk_job *v = &s->jobs[job];

@@ -15,11 +15,13 @@
 
 #define MAX_WORDS 256
 #define MAX_CMDLINE 65536
+#define NEVER_S 315360000 /* ten years */
 
 struct wish { /* what was asked for */
     pid_t pid;
     const char *name; /* NULL: as the process is called */
-    uint64_t mask;
+    uint64_t mask;    /* of the machine's GPUs; virtual ones: of the first node's */
+    bool stays;       /* the policy heeds minimum run times: it gives way to guarantees only */
 };
 
 static int read_gpus(const struct stk_daemon *d, const json_t *list, uint64_t *ret,
@@ -27,15 +29,15 @@ static int read_gpus(const struct stk_daemon *d, const json_t *list, uint64_t *r
 {
     *ret = 0;
     if (list && !json_is_array(list))
-        return stk_err_set(err, -EINVAL, "\"gpus\" must be a list of GPU indices");
+        return stk_err_set(err, -EBADMSG, "\"gpus\" must be a list of GPU indices");
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *v = json_array_get(list, i);
 
         if (!json_is_integer(v) || json_integer_value(v) < 0 ||
-            json_integer_value(v) >= (json_int_t)d->machine.n_gpus)
-            return stk_err_set(err, -EINVAL,
+            json_integer_value(v) >= (json_int_t)d->machine.n_table)
+            return stk_err_set(err, json_is_integer(v) ? -EINVAL : -EBADMSG,
                                "\"gpus\" must name GPUs by index; there are %u, counted from 0",
-                               d->machine.n_gpus);
+                               d->machine.n_table);
         *ret |= UINT64_C(1) << json_integer_value(v);
     }
     return 0;
@@ -50,13 +52,13 @@ static int read_wish(const struct stk_daemon *d, json_t *body, struct wish *w, s
     json_object_foreach(body, key, v)
     {
         if (strcmp(key, "pid") != 0 && strcmp(key, "name") != 0 && strcmp(key, "gpus") != 0)
-            return stk_err_set(err, -EINVAL, "\"%.40s\" is not known; there are pid, name and gpus",
-                               key);
+            return stk_err_set(err, -EBADMSG,
+                               "\"%.40s\" is not known; there are pid, name and gpus", key);
     }
     if (!json_is_integer(pid) || json_integer_value(pid) < 1 || json_integer_value(pid) > INT32_MAX)
-        return stk_err_set(err, -EINVAL, "\"pid\" must be the number of a process");
+        return stk_err_set(err, -EBADMSG, "\"pid\" must be the number of a process");
     if (name && !json_is_string(name))
-        return stk_err_set(err, -EINVAL, "\"name\" must be a string");
+        return stk_err_set(err, -EBADMSG, "\"name\" must be a string");
     w->pid = (pid_t)json_integer_value(pid);
     w->name = json_string_value(name);
     return read_gpus(d, json_object_get(body, "gpus"), &w->mask, err);
@@ -160,12 +162,31 @@ static json_t *describe(const struct wish *w, uid_t uid)
     clean_name(comm, sizeof(comm));
     if (!link_of(w->pid, "cwd", false, cwd, sizeof(cwd)))
         (void)snprintf(cwd, sizeof(cwd), "/");
-    job = json_pack("{s:s,s:o,s:s,s:i,s:s,s:b}", "name", w->name ? w->name : comm, "command",
+    job = json_pack("{s:s,s:o,s:s,s:i,s:b}", "name", w->name ? w->name : comm, "command",
                     command_of(w->pid, comm), "workdir", cwd, "gpus", __builtin_popcountll(w->mask),
-                    "tier", "critical", "requeue", 0);
+                    "requeue", 0);
     if (job)
         add_output(w->pid, uid, job);
+    if (job && w->stays)
+        (void)json_object_set_new(job, "min_run_s", json_integer(NEVER_S));
     return job;
+}
+
+/* The node that all these GPUs are of. */
+static int find_node(const struct stk_machine *m, uint64_t mask, struct stk_live_adoption *ret,
+                     struct stk_err *err)
+{
+    uint32_t gpu;
+
+    ret->node = 0;
+    ret->mask = mask;
+    if (m->is_virtual || mask == 0)
+        return 0;
+    ret->node = stk_machine_node_of(m, (uint32_t)__builtin_ctzll(mask), &gpu);
+    ret->mask = mask >> (ret->node * m->n_gpus);
+    if (m->n_nodes > 1 && ret->mask >> m->n_gpus)
+        return stk_err_set(err, -EINVAL, "the process uses GPUs of several nodes");
+    return 0;
 }
 
 /* The GPUs that the process, or one that it has started, is seen on. */
@@ -174,7 +195,7 @@ static uint64_t gpus_in_use(const struct stk_daemon *d, pid_t pid)
     const struct stk_gpus *t = &d->machine.gpus;
     uint64_t mask = 0;
 
-    for (uint32_t g = 0; !d->machine.is_virtual && g < t->n && g < STK_MAX_NODE_GPUS; g++)
+    for (uint32_t g = 0; !d->machine.is_virtual && g < d->machine.n_table; g++)
         for (uint32_t i = 0; i < t->gpu[g].now.n_procs; i++) {
             struct stk_proc p = {.ppid = t->gpu[g].now.proc[i].pid};
 
@@ -222,6 +243,7 @@ int stk_daemon_adopt(void *ctx, const struct stk_who *who, json_t *body, stk_rep
     struct stk_live_adoption a = {0};
     struct wish w = {0};
     struct stk_user user;
+    uint64_t in_use;
     struct stat st;
     int rc = d->slurm ? stk_err_set(err, -EOPNOTSUPP,
                                     "Slurm runs the jobs here: processes cannot be adopted")
@@ -235,9 +257,19 @@ int stk_daemon_adopt(void *ctx, const struct stk_who *who, json_t *body, stk_rep
     (void)stk_user_by_id(st.st_uid, &user);
     a.owner = (struct stk_who){.uid = user.uid, .gid = user.gid, .role = STK_ROLE_USER};
     (void)snprintf(a.owner.user, sizeof(a.owner.user), "%s", user.name);
-    w.mask |= gpus_in_use(d, w.pid);
+    in_use = gpus_in_use(d, w.pid);
+    if (!d->machine.is_virtual && who->role < STK_ROLE_OPERATOR && (w.mask & ~in_use))
+        return stk_err_set(
+            err, -EPERM,
+            "process %d does not use GPU %d; a process is adopted with the GPUs that "
+            "it uses, others are for an operator to add",
+            (int)w.pid, __builtin_ctzll(w.mask & ~in_use));
+    w.mask |= in_use;
+    w.stays = !stk_core_state(stk_live_core(d->live))->preempt->pass;
     a.pid = w.pid;
-    a.mask = w.mask;
+    rc = find_node(&d->machine, w.mask, &a, err);
+    if (rc < 0)
+        return rc;
     a.job = describe(&w, st.st_uid);
     if (!a.job)
         return stk_err_set(err, -EINVAL,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "alert/alert.h"
 #include "api/say.h"
@@ -48,6 +49,7 @@ static uint64_t threshold(const struct stk_config *c, enum stk_alert_kind k)
         [STK_ALERT_PREEMPTIONS] = c->alerts.preemptions,
         [STK_ALERT_QUOTA] = c->alerts.quota_s,
         [STK_ALERT_STORE] = c->alerts.store_s,
+        [STK_ALERT_CLOCK] = c->alerts.clock_s,
     };
 
     return of[k];
@@ -94,21 +96,25 @@ static void look_idle(struct stk_watchman *w, const struct stk_sampler *m, stk_t
         const struct stk_sampled *j = &m->list[i];
         const struct stk_entry *e = stk_live_entry(w->d->live, j->number);
         char of[32], text[320], span[40];
+        stk_time since = j->idle_since, said;
 
-        if (!j->here || !j->idle_since || !e)
+        if (!j->here || !since || !e)
             continue;
         (void)snprintf(of, sizeof(of), "job %u", j->number);
-        /* one that was said, and is still idle after a restart, is not over */
-        if (now - j->idle_since < after && !stk_alerts_firing(&w->a, STK_ALERT_IDLE, of))
+        /* A restarted daemon measures idle time from its own start. A job that was idle before, and
+         * has not been seen to work since, has been idle all the time. */
+        said = j->worked ? 0 : stk_alerts_since(&w->a, STK_ALERT_IDLE, of);
+        since = said > 0 && said < since ? said : since;
+        if (now - since < after)
             continue;
         w->idle_gpus += j->gpus;
-        stk_say_span(now - j->idle_since, span, sizeof(span));
+        stk_say_span(now - since, span, sizeof(span));
         (void)snprintf(text, sizeof(text),
                        "job %u of %.60s has %g GPU%s and has done nothing for %s", j->number,
                        e->rec.user, j->gpus, j->gpus > 1 ? "s" : "", span);
         see(w,
             &(struct stk_alert_seen){.kind = STK_ALERT_IDLE,
-                                     .since = j->idle_since,
+                                     .since = since,
                                      .of = of,
                                      .text = text,
                                      .job = j->number,
@@ -142,15 +148,16 @@ static void look_gpus(struct stk_watchman *w, stk_time now)
 {
     const struct stk_daemon *d = w->d;
 
-    for (uint32_t i = 0; !d->machine.is_virtual && i < d->machine.n_gpus && i < STK_GPUVIEW_MAX;
+    for (uint32_t i = 0; !d->machine.is_virtual && i < d->machine.n_table && i < STK_GPUVIEW_MAX;
          i++) {
         const struct stk_gpu_note *g = &d->gpu_notes[i];
+        uint32_t gpu, node = stk_machine_node_of(&d->machine, i, &gpu);
+        const char *name = d->machine.live_nodes[node].name;
         char of[128], text[320];
-        struct stk_alert_seen s = {
-            .of = of, .text = text, .node = d->machine.name, .gpu = (int32_t)i};
+        struct stk_alert_seen s = {.of = of, .text = text, .node = name, .gpu = (int32_t)gpu};
 
-        (void)snprintf(of, sizeof(of), "%.80s GPU %u", d->machine.name, i);
-        (void)snprintf(text, sizeof(text), "GPU %u of %.80s: %.200s", i, d->machine.name, g->text);
+        (void)snprintf(of, sizeof(of), "%.80s GPU %u", name, gpu);
+        (void)snprintf(text, sizeof(text), "GPU %u of %.80s: %.200s", gpu, name, g->text);
         s.kind = STK_ALERT_GPU;
         if (g->state == STK_GPU_FAULTY)
             see(w, &s, now);
@@ -163,8 +170,7 @@ static void look_gpus(struct stk_watchman *w, stk_time now)
 static void look_preemptions(struct stk_watchman *w, stk_time now)
 {
     const struct stk_live_counts *c = stk_live_counts(w->d->live);
-    uint64_t total = c->evicted[STK_EVICTED_PRIORITY] + c->evicted[STK_EVICTED_RECLAIM] +
-                     c->evicted[STK_EVICTED_OTHER];
+    uint64_t total = stk_preemptions(c);
     stk_time slot = now / (WINDOW / (stk_time)SLOTS * STK_SECOND);
     uint64_t most = w->d->config.alerts.preemptions, n;
     char text[160];
@@ -224,10 +230,32 @@ static void look_store(struct stk_watchman *w, stk_time now)
         now);
 }
 
+/* The machine's clock was set back. It ends by itself: the time that is ahead is worked off. */
+static void look_clock(struct stk_watchman *w, stk_time now)
+{
+    const stk_time ahead = stk_daemon_ahead(w->d);
+    const time_t agree = (time_t)((now - ahead + stk_clock_rest(&w->d->clock)) / STK_SECOND);
+    char text[320], span[40], when[40] = "later";
+    struct tm tm;
+
+    if (ahead <= (stk_time)w->d->config.alerts.clock_s * STK_SECOND)
+        return;
+    stk_say_span(ahead, span, sizeof(span));
+    if (localtime_r(&agree, &tm))
+        (void)strftime(when, sizeof(when), "%F %H:%M", &tm);
+    (void)snprintf(text, sizeof(text),
+                   "the machine's clock is %s behind stoker's time: it was set back, or was wrong "
+                   "before; both agree again by %s. Times that people named follow the clock",
+                   span, when);
+    see(w, &(struct stk_alert_seen){.kind = STK_ALERT_CLOCK, .of = "", .text = text, .gpu = -1},
+        now);
+}
+
 /* ---- saying ---- */
 
 static void show(struct stk_watchman *w)
 {
+    w->a.reworded = false;
     stk_api_set_alerts(w->d->api,
                        json_pack("{s:o,s:o,s:f}", "alerts", stk_alerts_show(&w->a), "rules",
                                  show_rules(&w->d->config), "idle_gpus", w->idle_gpus));
@@ -358,10 +386,11 @@ void stk_watchman_look(struct stk_watchman *w, const struct stk_sampler *m, stk_
     look_preemptions(w, now);
     look_quota(w, now);
     look_store(w, now);
+    look_clock(w, now);
     changes = stk_alerts_look(&w->a, rules, CALM_STEPS * stk_series_step(m->series), now);
     if (changes > 0)
         tell(w, now);
-    if (changes > 0 || idle < w->idle_gpus || idle > w->idle_gpus)
+    if (changes > 0 || w->a.reworded || idle < w->idle_gpus || idle > w->idle_gpus)
         show(w);
     send_news(w);
     if (w->a.changed)

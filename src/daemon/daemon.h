@@ -9,6 +9,7 @@
 
 #include "api/api.h"
 #include "config/config.h"
+#include "daemon/clock.h"
 #include "daemon/notify.h"
 #include "engine/local/local.h"
 #include "gpuview/gpuview.h"
@@ -23,13 +24,19 @@
 
 struct stk_daemon_options {
     const char *config, *state, *socket, *listen, *tls_cert, *tls_key;
-    uint32_t virtual_gpus; /* STK_CONFIG_NO_GPUS: not said */
+    const char *default_cpus; /* NULL: not said */
+    uint32_t virtual_gpus;    /* STK_CONFIG_NO_GPUS: not said */
     uint32_t virtual_nodes;
     bool insecure, verbose, paranoid;
+    bool check; /* do not start */
 };
+
+struct stk_daemon;
 
 /* 0: go on; 1: done (help was asked for); -EINVAL: wrong, and said so. */
 int stk_daemon_options(int argc, char **argv, struct stk_daemon_options *ret);
+/* Reads the file, or the one that is usual, and puts the command line over its words. */
+int stk_daemon_read_config(struct stk_daemon *d, struct stk_config *c, struct stk_err *err);
 /* Puts the command line over the file's words. */
 int stk_daemon_merge(const struct stk_daemon_options *o, struct stk_config *c, struct stk_err *err);
 
@@ -55,10 +62,11 @@ void stk_log_set_level(enum stk_log_level most);
 
 struct stk_machine {
     char name[256];
-    struct stk_gpus gpus; /* of the helper; empty where GPUs are virtual */
+    struct stk_gpus gpus; /* of the helper; empty where GPUs are virtual. Node after node */
     json_t *shown;        /* {"gpus": [...]} for the API; NULL: virtual */
     struct stk_hwtopo topo;
-    struct stk_local_gpu *table;
+    struct stk_local_gpu *table; /* of all GPUs; virtual: of those of a node */
+    uint32_t n_table;
     uint32_t n_gpus; /* of a node */
     bool is_virtual;
     char gpu_type[96];
@@ -84,6 +92,11 @@ struct stk_machine {
 
 int stk_machine_look(struct stk_machine *m, const struct stk_config *c, struct stk_err *err);
 void stk_machine_done(struct stk_machine *m);
+
+/* GPUs of a node as bits of machine.gpus, and the other way round: the node that the GPU is of, and
+ * its number there. Where GPUs are virtual none can be read: 0. */
+uint64_t stk_machine_read_mask(const struct stk_machine *m, uint32_t node, uint64_t mask);
+uint32_t stk_machine_node_of(const struct stk_machine *m, uint32_t read, uint32_t *ret_gpu);
 
 /* ---- the daemon ---- */
 
@@ -135,23 +148,42 @@ struct stk_daemon {
     struct stk_gpu_note gpu_notes[STK_GPUVIEW_MAX];
     uv_prepare_t prepare;
     uv_idle_t idle;
-    uv_timer_t wake, prune, linger;
+    uv_timer_t wake, linger;
     uv_signal_t on_term, on_int, on_hup;
-    stk_time last_now, last_mono; /* of the clock */
-    uint64_t retry_ms;            /* a turn that failed is tried again then; 0: none failed */
-    struct stk_err trouble;       /* ... and why it failed */
+    struct stk_clock clock;
+    struct {
+        uv_timer_t timer;
+        uint64_t rows; /* stk_store_rows_changed() as of the last turn or step */
+        uint64_t owed; /* rows to delete before the next turn, while there are old ones */
+        bool due;      /* a step is due */
+        bool wal_told; /* a warning about the size of the WAL was logged */
+    } forget;
+    bool foresees;          /* a forecast is being made, slice by slice */
+    uint64_t retry_ms;      /* a turn that failed is tried again then; 0: none failed */
+    struct stk_err trouble; /* ... and why it failed */
     bool stopping, failed;
     uint64_t status_ms;
 };
 
 /* run.c */
 /* Timers and signals: to be called before anybody is told that the daemon is ready. */
-/* The configuration's file of rules; *ret_list is NULL where there is none. */
-int stk_daemon_rules(const struct stk_config *c, json_t **ret_list, int64_t *ret_every_s,
-                     struct stk_err *err);
 void stk_daemon_prepare(struct stk_daemon *d);
 int stk_daemon_run(struct stk_daemon *d, struct stk_err *err);
+/* Makes the turn that is due, if one is, and says whether the store can be written to now: no
+ * transaction is open, and the last one was written. For timers, not inside a turn. */
+bool stk_daemon_may_write(struct stk_daemon *d);
+/* forget.c */
+void stk_daemon_forget_init(struct stk_daemon *d);
+void stk_daemon_forget_after_turn(struct stk_daemon *d);
+/* Makes a step of deleting old jobs if one is due. True: the next turn must wait, more is to be
+ * deleted first. No transaction may be open. */
+bool stk_daemon_forget(struct stk_daemon *d);
+/* run.c */
 stk_time stk_daemon_now(void *ctx); /* the daemon */
+stk_time stk_daemon_ahead(void *ctx);
+stk_time stk_daemon_elapsed(void *ctx);
+stk_time stk_daemon_skipped(void *ctx);
+void stk_daemon_clock_raise(void *ctx, stk_time least);
 /* Something could not be written down. */
 void stk_daemon_try_later(struct stk_daemon *d, const struct stk_err *err);
 /* The policy as the configuration has it: a new reference; NULL: out of memory. */
@@ -159,10 +191,28 @@ json_t *stk_daemon_policy(const struct stk_config *c);
 /* How jobs take turns, as the engine wants it. */
 void stk_daemon_turns(const struct stk_config *c, uint32_t *ret_quantum_ms,
                       uint32_t *ret_switch_pct);
-/* GPU types and pools that tenants and queues name, as numbers. */
-int stk_daemon_teams(const struct stk_daemon *d, struct stk_config *c, struct stk_err *err);
 void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *setup,
                             const struct stk_config *c, struct stk_live_config *ret);
+
+/* settle.c: all that can be wrong with a configuration, found before anything is done with it: at a
+ * start, at SIGHUP, and by --check. The machine must be known. */
+struct stk_settled {
+    struct stk_setup setup;
+    json_t *rules; /* of the file of rules; NULL: there is none */
+    int64_t rules_every_s;
+};
+int stk_daemon_settle(const struct stk_daemon *d, struct stk_config *c, struct stk_settled *ret,
+                      struct stk_err *err);
+/* Users and groups that this system does not know, each with a sentence. */
+void stk_daemon_warn_names(const struct stk_config *c,
+                           void (*tell)(void *ctx, const char *sentence), void *ctx);
+void stk_daemon_log_names(const struct stk_config *c); /* the same into the log */
+
+/* Where and how to listen. */
+struct stk_http_tcp stk_daemon_tcp(const struct stk_config *c);
+
+/* check.c: --check: says whether the daemon would start with this configuration. */
+int stk_daemon_check(struct stk_daemon *d, struct stk_err *err);
 
 /* main.c: the array a job belongs to, as engines ask for it; false: none. */
 bool stk_daemon_array(void *ctx, stk_job_number number, stk_job_number *ret_array,
@@ -206,6 +256,8 @@ const char *stk_daemon_slurm_mapped(char *const *list, const char *name);
 const char *stk_daemon_slurm_partition(const struct stk_daemon *d, const struct stk_entry *e,
                                        const char *pool);
 void stk_daemon_slurm_confine(struct stk_daemon *d);
+/* -EINVAL: a partition that is in slurm.partitions no more has jobs that have not ended. */
+int stk_daemon_slurm_check_left_out(struct stk_daemon *d, struct stk_err *err);
 /* slurm_numbers.c: Slurm's numbers; as in struct stk_api_config. */
 void stk_daemon_slurm_name(void *ctx, const struct stk_record *rec, bool deep, char *buf,
                            size_t size);
@@ -214,6 +266,7 @@ void stk_daemon_slurm_detail(struct stk_daemon *d, stk_job_number number, json_t
 
 /* What things cost, as the configuration says, to the API. */
 void stk_daemon_cost(struct stk_daemon *d);
+void stk_daemon_logins(struct stk_daemon *d);
 
 /* whose.c: the job a process belongs to, 0: none of ours. uid UINT32_MAX: not known. */
 stk_job_number stk_daemon_job_of(struct stk_daemon *d, pid_t pid, uint32_t uid);
@@ -232,8 +285,7 @@ int stk_gpuwatch_new(struct stk_daemon *d, struct stk_gpuwatch **ret, struct stk
 void stk_gpuwatch_free(struct stk_gpuwatch *w); /* NULL is a no-op; memory goes with the loop */
 
 /* As in stk_live_config; 'ctx' is the daemon. */
-int stk_gpuwatch_fault(void *ctx, uint64_t mask, stk_time since, stk_time until, char *text,
-                       size_t size);
+int stk_gpuwatch_fault(void *ctx, const struct stk_gpu_span *span, char *text, size_t size);
 void stk_gpuwatch_resumed(void *ctx, uint32_t node, uint64_t mask);
 
 /* keep.c: a named value of the daemon's own in the store. -EAGAIN: not now. */

@@ -14,13 +14,12 @@ static bool ends_jobs(uint32_t code)
     return stk_xid_find(code)->kind == STK_XID_HARDWARE || code == XID_CONTAINED;
 }
 
-static int find_one(const struct stk_gpu *g, uint32_t index, stk_time since, char *text,
-                    size_t size)
+static int find_one(const struct stk_gpu *g, stk_time since, char *text, size_t size)
 {
     uint64_t n = g->n_xids < STK_GPUVIEW_XIDS ? g->n_xids : STK_GPUVIEW_XIDS;
 
     if (g->now.lost[0]) {
-        (void)snprintf(text, size, "GPU %u is lost: %s", index, g->now.lost);
+        (void)snprintf(text, size, "GPU %s is lost: %s", g->label, g->now.lost);
         return 1;
     }
     for (uint64_t i = 0; i < n; i++) {
@@ -28,8 +27,8 @@ static int find_one(const struct stk_gpu *g, uint32_t index, stk_time since, cha
 
         if (g->xid[i].at_us < since)
             continue;
-        (void)snprintf(text, size, "%s %u on GPU %u: %s", ends_jobs(code) ? "GPU error XID" : "XID",
-                       code, index, stk_xid_find(code)->text);
+        (void)snprintf(text, size, "%s %u on GPU %s: %s", ends_jobs(code) ? "GPU error XID" : "XID",
+                       code, g->label, stk_xid_find(code)->text);
         if (ends_jobs(code))
             return 1;
     }
@@ -42,7 +41,7 @@ int stk_fault_find(const struct stk_gpus *t, uint64_t mask, stk_time since, char
 
     for (uint32_t g = 0; g < t->n && !found; g++)
         if (mask >> g & 1)
-            found = find_one(&t->gpu[g], g, since, text, size);
+            found = find_one(&t->gpu[g], since, text, size);
     return found;
 }
 

@@ -37,7 +37,7 @@ struct stk_gpuwatch {
 
 static int start(struct stk_gpuwatch *w);
 
-/* Which GPUs a running job has; false: it does not run. */
+/* Which of the GPUs that are read a running job has; false: it does not run. */
 static bool given_to(const struct stk_gpuwatch *w, stk_job_number number, uint64_t *ret_mask)
 {
     const struct stk_core *core = stk_live_core(w->d->live);
@@ -48,8 +48,11 @@ static bool given_to(const struct stk_gpuwatch *w, stk_job_number number, uint64
     if (!j || j->state != STK_JOB_RUNNING)
         return false;
     *ret_mask = 0;
-    for (uint32_t i = 0; i < j->n_pieces; i++)
-        *ret_mask |= s->pieces[j->first_piece + i].mask;
+    for (uint32_t i = 0; i < j->n_pieces; i++) {
+        const struct stk_piece *p = &s->pieces[j->first_piece + i];
+
+        *ret_mask |= stk_machine_read_mask(&w->d->machine, p->node.i, p->mask);
+    }
     return true;
 }
 
@@ -72,7 +75,7 @@ static struct stk_gpu_owner owner(void *ctx, uint32_t gpu, const struct stk_gpu_
 static void tell_stray(struct stk_gpuwatch *w, uint32_t gpu, stk_job_number job)
 {
     stk_job_number before = w->stray[gpu];
-    char text[160];
+    char text[400];
 
     if (job == before)
         return;
@@ -82,7 +85,8 @@ static void tell_stray(struct stk_gpuwatch *w, uint32_t gpu, stk_job_number job)
     if (!job)
         return;
     (void)snprintf(text, sizeof(text),
-                   "uses GPU %u, which it was not given; jobs must heed CUDA_VISIBLE_DEVICES", gpu);
+                   "uses GPU %s, which it was not given; jobs must heed CUDA_VISIBLE_DEVICES",
+                   w->d->machine.gpus.gpu[gpu].label);
     stk_live_warn(w->d->live, job, STK_WARN_STRAY, text);
     stk_log(STK_LOG_WARN, "job %u %s", job, text);
 }
@@ -116,7 +120,7 @@ static void forgive(struct stk_gpuwatch *w)
     for (uint32_t i = 0; quiet_s > 0 && i < t->n && i < STK_GPUVIEW_MAX; i++) {
         if (!stk_gpuview_is_well(t, i, quiet_s))
             continue;
-        stk_log(STK_LOG_INFO, "GPU %u is used again: well since its error, XID %u", i,
+        stk_log(STK_LOG_INFO, "GPU %s is used again: well since its error, XID %u", t->gpu[i].label,
                 t->gpu[i].fault_xid);
         stk_gpuview_clear(t, i);
     }
@@ -146,16 +150,16 @@ static void ask(struct stk_gpuwatch *w)
         (void)uv_try_write((uv_stream_t *)&w->in, &buf, 1);
 }
 
-int stk_gpuwatch_fault(void *ctx, uint64_t mask, stk_time since, stk_time until, char *text,
-                       size_t size)
+int stk_gpuwatch_fault(void *ctx, const struct stk_gpu_span *span, char *text, size_t size)
 {
     struct stk_daemon *d = ctx;
+    const uint64_t mask = stk_machine_read_mask(&d->machine, span->node, span->mask);
     int rc;
 
-    if (!d->watch || !d->watch->running)
+    if (!d->watch || !d->watch->running || mask == 0)
         return 0;
-    rc = stk_fault_find(&d->machine.gpus, mask, since, text, size);
-    if (rc > 0 || d->machine.gpus.at_us >= until)
+    rc = stk_fault_find(&d->machine.gpus, mask, span->since - d->clock.ahead, text, size);
+    if (rc > 0 || d->machine.gpus.at_us >= span->until - d->clock.ahead) /* by the wall clock */
         return rc;
     ask(d->watch);
     return -EAGAIN;
@@ -164,10 +168,10 @@ int stk_gpuwatch_fault(void *ctx, uint64_t mask, stk_time since, stk_time until,
 void stk_gpuwatch_resumed(void *ctx, uint32_t node, uint64_t mask)
 {
     struct stk_daemon *d = ctx;
+    const uint64_t read = stk_machine_read_mask(&d->machine, node, mask);
 
-    (void)node; /* there is one */
     for (uint32_t i = 0; d->watch && i < d->machine.gpus.n && i < STK_GPUVIEW_MAX; i++)
-        if (mask >> i & 1)
+        if (read >> i & 1)
             stk_gpuview_clear(&d->machine.gpus, i);
     if (d->watch)
         ask(d->watch);
@@ -183,19 +187,21 @@ static void judge_all(struct stk_gpuwatch *w)
                                       .min_free_mib = (double)c->gpus.pack_mib,
                                       .quiet_s = (double)c->gpus.quiet_s,
                                       .instances = w->d->machine.nodes[0].mig != 0};
-    uint64_t off = 0, last = 0;
+    uint64_t off[STK_MAX_NODE_GPUS] = {0}, last[STK_MAX_NODE_GPUS] = {0}; /* by node */
     json_t *list = json_array();
 
     for (uint32_t i = 0; i < t->n && i < STK_MAX_NODE_GPUS; i++) {
         struct stk_gpu_verdict v = judge(w, i, &rule);
+        uint32_t gpu, node = stk_machine_node_of(&w->d->machine, i, &gpu);
 
         w->d->gpu_notes[i] = (struct stk_gpu_note){.state = v.state, .n_foreign = v.n_foreign};
         (void)snprintf(w->d->gpu_notes[i].text, sizeof(w->d->gpu_notes[i].text), "%.199s", v.text);
-        off |= (uint64_t)v.off << i;
-        last |= (uint64_t)v.last << i;
+        off[node] |= (uint64_t)v.off << gpu;
+        last[node] |= (uint64_t)v.last << gpu;
         (void)json_array_append_new(list, stk_gpuview_show(t, i, &v, owner, w));
     }
-    stk_live_gpus_off(w->d->live, 0, off, last, false);
+    for (uint32_t i = 0; i < w->d->machine.n_nodes; i++)
+        stk_live_gpus_off(w->d->live, i, off[i], last[i], false);
     stk_api_take_sample(w->d->api, json_pack("{s:o}", "gpus", list));
 }
 

@@ -11,6 +11,7 @@
 #include "api/say.h"
 #include "base/map.h"
 #include "core/part.h"
+#include "core/sets.h"
 #include "core/state.h"
 #include "daemon/idle_look.h"
 #include "sys/big.h"
@@ -37,9 +38,9 @@ struct stk_idlers {
     struct idler *list;
     uint32_t n, cap;
     struct stk_map by_number;
-    uint32_t lendable; /* GPUs of jobs that could be put to sleep, this round */
-    bool changed;      /* who sleeps because of us */
-    char *asleep;      /* as it was kept by the daemon before this one */
+    uint32_t *lendable; /* by node: GPUs of jobs that could be put to sleep, this round */
+    bool changed;       /* who sleeps because of us */
+    char *asleep;       /* as it was kept by the daemon before this one */
 };
 
 static const struct stk_job *job_of(const struct stk_idlers *w, stk_job_number number)
@@ -50,13 +51,21 @@ static const struct stk_job *job_of(const struct stk_idlers *w, stk_job_number n
     return slot == STK_NONE ? NULL : &stk_core_state(core)->jobs[slot];
 }
 
-static uint64_t mask_of(const struct stk_idlers *w, const struct stk_job *j)
+/* Where its GPUs are, or were when it went to sleep; the first of several nodes. */
+static struct stk_piece place_of(const struct stk_idlers *w, const struct stk_job *j)
 {
     const struct stk_state *s = stk_core_state(stk_live_core(w->d->live));
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
 
-    if (!j->lease)
-        return s->shapes[j->shape].demand.pin_mask;
-    return j->n_pieces ? s->pieces[j->first_piece].mask : 0;
+    if (j->lease && j->n_pieces)
+        return s->pieces[j->first_piece];
+    return (struct stk_piece){.node = {d->pin ? d->pin - 1 : 0}, .mask = d->pin_mask};
+}
+
+/* A job on several nodes cannot sleep (core/run.c): it would be stopped instead. */
+static bool on_one_node(const struct stk_job *j)
+{
+    return !j->lease || j->n_pieces == 1;
 }
 
 /* ---- the table ---- */
@@ -130,14 +139,16 @@ static void ask(struct stk_idlers *w, struct idler *i, const char *verb)
     i->told = stk_live_act(w->d->live, &us, verb, &i->number, 1, json_object()) == 0;
 }
 
-static void say_consequence(const struct idler *i, char *buf, size_t size)
+static void say_consequence(const struct stk_idlers *w, const struct idler *i, char *buf,
+                            size_t size)
 {
+    const struct stk_job *j = job_of(w, i->number);
     char suspend[40], end[40];
 
     stk_say_span(i->rule.suspend_s * STK_SECOND, suspend, sizeof(suspend));
     stk_say_span(i->rule.end_s * STK_SECOND, end, sizeof(end));
     buf[0] = '\0';
-    if (i->rule.suspend_s > 0 && i->may_suspend)
+    if (i->rule.suspend_s > 0 && i->may_suspend && j && on_one_node(j))
         (void)snprintf(buf, size, "; after %s its GPUs are lent to jobs that wait for some",
                        suspend);
     if (i->rule.end_s > 0)
@@ -153,7 +164,7 @@ static void act(struct stk_idlers *w, struct idler *i, enum stk_idle_step step, 
     case STK_IDLE_NOTHING:
         return;
     case STK_IDLE_WARN:
-        say_consequence(i, more, sizeof(more));
+        say_consequence(w, i, more, sizeof(more));
         (void)snprintf(text, sizeof(text), "no activity for %s%s", span, more);
         stk_live_warn(w->d->live, i->number, STK_WARN_IDLE, text);
         stk_api_tell(w->d->api, i->number, "warning", text);
@@ -187,8 +198,38 @@ static void act(struct stk_idlers *w, struct idler *i, enum stk_idle_step step, 
 
 /* ---- looking ---- */
 
-/* Somebody waits for GPUs that would be enough with 'more' of them. */
-static bool wanted(const struct stk_idlers *w, uint32_t more)
+static bool accepts(const struct stk_state *s, const struct stk_job *j, uint32_t node)
+{
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+    const struct stk_node *n = &s->nodes[node];
+
+    return n->up && n->pool == j->pool && (d->gpu_types >> n->gpu_type & 1) &&
+           stk_sets_allow(s, d, node);
+}
+
+/* Whether the job would have enough GPUs with what is lendable, on this node among others. */
+static bool would_fit(const struct stk_idlers *w, const struct stk_job *j, uint32_t node,
+                      const uint32_t *lendable)
+{
+    const struct stk_state *s = stk_core_state(stk_live_core(w->d->live));
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+    uint64_t tasks = 0, gpus = 0;
+    bool there = false;
+
+    for (uint32_t i = 0; i < s->n_nodes; i++) {
+        uint32_t free = s->nodes[i].gpus_free + (lendable ? lendable[i] : 0);
+
+        if (!accepts(s, j, i) || free == 0)
+            continue;
+        there = there || i == node;
+        tasks += d->gpus ? free / d->gpus : 0;
+        gpus += free;
+    }
+    return there && (tasks >= d->tasks || (d->cut && gpus >= j->gpus));
+}
+
+/* A waiting job could start with the lendable GPUs, those of this node included. */
+static bool wanted(const struct stk_idlers *w, uint32_t node, const uint32_t *lendable)
 {
     const struct stk_state *s = stk_core_state(stk_live_core(w->d->live));
 
@@ -198,14 +239,14 @@ static bool wanted(const struct stk_idlers *w, uint32_t more)
          e = stk_live_next(w->d->live, e->number)) {
         const struct stk_job *j = e->rec.gpus > 0 ? job_of(w, e->number) : NULL;
 
-        if (j && j->state == STK_JOB_WAITING && j->gpus <= s->nodes[0].gpus_free + more)
+        if (j && j->state == STK_JOB_WAITING && would_fit(w, j, node, lendable))
             return true;
     }
     return false;
 }
 
-/* Somebody waits for part of a GPU. */
-static bool part_wanted(const struct stk_idlers *w)
+/* A job waits for part of a GPU of this node. */
+static bool part_wanted(const struct stk_idlers *w, uint32_t node)
 {
     const struct stk_state *s = stk_core_state(stk_live_core(w->d->live));
 
@@ -213,16 +254,18 @@ static bool part_wanted(const struct stk_idlers *w)
          e = stk_live_next(w->d->live, e->number)) {
         const struct stk_job *j = e->rec.gpu_milli > 0 ? job_of(w, e->number) : NULL;
 
-        if (j && j->state == STK_JOB_WAITING)
+        if (j && j->state == STK_JOB_WAITING && accepts(s, j, node))
             return true;
     }
     return false;
 }
 
 /* Whether what a sleeping job had is free. */
-static bool place_free(const struct stk_state *s, const struct stk_demand *d, uint64_t mask)
+static bool place_free(const struct stk_state *s, const struct stk_demand *d,
+                       const struct stk_piece *at)
 {
-    const struct stk_node *n = &s->nodes[0];
+    const struct stk_node *n = &s->nodes[at->node.i];
+    const uint64_t mask = at->mask;
 
     if (!d->gpu_milli || d->mig)
         return !((n->mask_used | n->mask_off) & mask);
@@ -230,6 +273,13 @@ static bool place_free(const struct stk_state *s, const struct stk_demand *d, ui
         if (stk_part_left(s, n, (uint32_t)__builtin_ctzll(left)) < d->gpu_milli)
             return false;
     return true;
+}
+
+/* Its GPUs as they are read; virtual ones are not, and stay what they are. */
+static uint64_t of_machine(const struct stk_daemon *d, const struct stk_piece *at)
+{
+    return d->machine.is_virtual ? at->mask
+                                 : stk_machine_read_mask(&d->machine, at->node.i, at->mask);
 }
 
 /* Whether it has another lease, sleeps or runs since the last look. */
@@ -260,25 +310,29 @@ static void look(struct stk_idlers *w, struct idler *i, struct stk_procs *procs,
     struct stk_idle_reading r;
     const struct stk_demand *of;
     struct stk_idle_on on;
+    struct stk_piece at;
 
     if (!j)
         return;
     follow(w, i, j, now);
     of = &s->shapes[j->shape].demand;
-    on = (struct stk_idle_on){mask_of(w, j), of->gpu_milli && of->share != STK_SHARE_TIME};
+    at = place_of(w, j);
+    on = (struct stk_idle_on){of_machine(w->d, &at), of->gpu_milli && of->share != STK_SHARE_TIME};
     if (j->state == STK_JOB_RUNNING && !i->told) {
         stk_idle_look(w->d, i->number, &on, procs, &r);
         stk_idle_see(&i->idle, &i->rule, &r, now);
-        a.may_suspend = on.mask && i->may_suspend && of->share != STK_SHARE_MPS &&
+        a.may_suspend = on.mask && i->may_suspend && on_one_node(j) && of->share != STK_SHARE_MPS &&
                         stk_idle_due(&i->idle, &i->rule, now) && stk_idle_can_sleep(w->d, on.mask);
-        w->lendable += a.may_suspend && !of->gpu_milli ? j->gpus : 0;
-        a.wanted = a.may_suspend && (of->gpu_milli ? part_wanted(w) : wanted(w, w->lendable));
+        if (w->lendable && a.may_suspend && !of->gpu_milli)
+            w->lendable[at.node.i] += j->gpus;
+        a.wanted = a.may_suspend &&
+                   (of->gpu_milli ? part_wanted(w, at.node.i) : wanted(w, at.node.i, w->lendable));
     } else if (j->state == STK_JOB_HELD && j->slept && i->asleep && !i->told) {
         stk_idle_look(w->d, i->number, &on, procs, &r);
         a.asleep = true;
         a.typed = r.pty_known && now - r.pty_idle_s * STK_SECOND > i->slept_at + STK_SECOND;
-        a.gpus_free = place_free(s, of, on.mask);
-        a.wanted = wanted(w, 0);
+        a.gpus_free = place_free(s, of, &at);
+        a.wanted = wanted(w, at.node.i, NULL);
     } else {
         return;
     }
@@ -314,11 +368,13 @@ static void on_timer(uv_timer_t *t)
     sweep(w);
     free(w->asleep); /* all that were there have been met */
     w->asleep = NULL;
-    w->lendable = 0;
+    w->lendable = calloc(stk_core_state(stk_live_core(w->d->live))->n_nodes, sizeof(*w->lendable));
     for (uint32_t i = 0; i < w->n; i++)
         if (w->list[i].has_rule)
             look(w, &w->list[i], &procs, now);
     free(procs.list);
+    free(w->lendable);
+    w->lendable = NULL;
     if (w->changed)
         keep(w);
 }

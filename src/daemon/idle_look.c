@@ -67,7 +67,7 @@ static void look_gpus(const struct stk_daemon *d, uint64_t mask, struct stk_idle
         uint32_t g = (uint32_t)__builtin_ctzll(mask);
         const struct stk_gpu_sample *s = g < t->n ? &t->gpu[g].now : NULL;
 
-        if (!s || s->at_us == 0 || d->last_now - s->at_us > STALE_US) {
+        if (!s || s->at_us == 0 || d->clock.wall - s->at_us > STALE_US) {
             r->gpu_known = r->power_known = false; /* one that is not known may be at work */
             return;
         }
@@ -90,7 +90,7 @@ static void look_shared(struct stk_daemon *d, stk_job_number number, uint64_t ma
         uint32_t g = (uint32_t)__builtin_ctzll(mask);
         const struct stk_gpu_sample *s = g < t->n ? &t->gpu[g].now : NULL;
 
-        if (!s || s->at_us == 0 || d->last_now - s->at_us > STALE_US || !s->procs_known ||
+        if (!s || s->at_us == 0 || d->clock.wall - s->at_us > STALE_US || !s->procs_known ||
             s->more_procs > 0) {
             r->gpu_known = false;
             return;

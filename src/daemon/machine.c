@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* machine.c - this machine as the scheduler sees it: one node, with the GPUs that the helper
- * program finds, or with virtual ones where there are none. It can also pretend to be many nodes
- * with virtual GPUs, to try things out; each then has all of its CPUs and memory. */
+ * program finds, or with virtual ones where there are none. It can also pretend to be many nodes,
+ * to try things out; each then has all of its CPUs and memory, and the virtual GPUs or an equal
+ * part of those that were found: the first of them the first so many, and so on. */
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -86,7 +87,7 @@ static void find_gpus(struct stk_machine *m)
     char *line;
 
     if (stk_daemon_program("stoker-gpu", m->helper, sizeof(m->helper), &err) < 0) {
-        (void)snprintf(m->gpus.why, sizeof(m->gpus.why), "%s", err.text);
+        (void)snprintf(m->gpus.why, sizeof(m->gpus.why), "%.255s", err.text);
         return;
     }
     line = ask_helper(m->helper, &len);
@@ -162,28 +163,31 @@ static void find_instances(struct stk_machine *m)
     uint32_t n = 0;
     uint8_t model;
 
-    for (uint32_t i = 0; i < m->n_gpus && !m->is_virtual; i++)
+    for (uint32_t i = 0; i < m->n_table && !m->is_virtual; i++)
         n += m->gpus.gpu[i].mig;
     if (n == 0)
         return;
     model = stk_mig_model(first->name, strlen(first->name), (uint32_t)first->mem_mib);
-    if (n < m->n_gpus || !model) {
+    if (n < m->n_table || !model) {
         stk_log(STK_LOG_WARN, "GPUs in MIG mode are not used: %s",
                 model ? "others of this machine are not in MIG mode" : "their model is not known");
         return;
     }
-    m->nodes[0].mig = model;
-    m->nodes[0].instances = m->instances;
-    for (uint32_t i = 0; i < m->n_gpus; i++)
+    for (uint32_t i = 0; i < m->n_nodes; i++) {
+        m->nodes[i].mig = model;
+        m->nodes[i].instances = &m->instances[(size_t)i * m->n_gpus * STK_MIG_SLICES];
+    }
+    for (uint32_t i = 0; i < m->n_table; i++)
         fill_instances(m, i, model);
 }
 
 static int fill_table(struct stk_machine *m, bool bind_cpus, struct stk_err *err)
 {
-    m->table = calloc(m->n_gpus + 1, sizeof(*m->table));
+    m->n_table = m->is_virtual ? m->n_gpus : m->n_gpus * m->n_nodes;
+    m->table = calloc(m->n_table + 1, sizeof(*m->table));
     if (!m->table)
         return stk_err_set(err, -ENOMEM, "out of memory");
-    for (uint32_t i = 0; i < m->n_gpus; i++) {
+    for (uint32_t i = 0; i < m->n_table; i++) {
         const struct stk_gpu *g = m->is_virtual ? NULL : &m->gpus.gpu[i];
 
         m->table[i] = (struct stk_local_gpu){.index = i,
@@ -220,8 +224,8 @@ static int look_inside(struct stk_machine *m, struct stk_err *err)
     if (why.text[0])
         stk_log(STK_LOG_WARN, "%s; jobs are not bound to CPUs", why.text);
     (void)json_object_set_new(m->topo.shown, "name", json_string(m->name));
-    if (!m->is_virtual)
-        return lay_out(m, err);
+    if (!m->is_virtual) /* of one node; parts of it are not told apart */
+        return m->n_nodes == 1 ? lay_out(m, err) : 0;
     (void)json_object_set_new(m->topo.shown, "virtual_gpus", json_integer(m->n_gpus));
     return 0;
 }
@@ -237,6 +241,43 @@ static void name_nodes(struct stk_machine *m)
         m->live_nodes[i] =
             (struct stk_live_node){.name = name, .gpu_type = m->gpu_type, .rack = m->nodes[i].rack};
     }
+    for (uint32_t i = 0; m->names && i < m->gpus.n; i++) {
+        struct stk_gpu *g = &m->gpus.gpu[i];
+        uint32_t gpu, node = stk_machine_node_of(m, i, &gpu);
+
+        if (node < m->n_nodes)
+            (void)snprintf(g->label, sizeof(g->label), "%.224s:%u", m->live_nodes[node].name, gpu);
+    }
+}
+
+/* How many nodes are pretended. Real GPUs are divided among them, and some may be left over. */
+static void count_nodes(struct stk_machine *m, const struct stk_config *c)
+{
+    m->n_nodes = c->virtual_nodes > 1 ? (uint32_t)c->virtual_nodes : 1;
+    if (m->is_virtual || m->n_gpus == 0)
+        return;
+    if (m->n_nodes > m->n_gpus) {
+        stk_log(STK_LOG_WARN, "virtual_nodes: there are %u GPUs, so there are as many nodes",
+                m->n_gpus);
+        m->n_nodes = m->n_gpus;
+    }
+    if (m->n_gpus % m->n_nodes)
+        stk_log(STK_LOG_WARN, "virtual_nodes: the last %u of %u GPUs are not used",
+                m->n_gpus % m->n_nodes, m->n_gpus);
+    m->n_gpus /= m->n_nodes;
+}
+
+uint64_t stk_machine_read_mask(const struct stk_machine *m, uint32_t node, uint64_t mask)
+{
+    const uint32_t shift = node * m->n_gpus;
+
+    return m->is_virtual || node >= m->n_nodes || shift >= 64 ? 0 : mask << shift;
+}
+
+uint32_t stk_machine_node_of(const struct stk_machine *m, uint32_t read, uint32_t *ret_gpu)
+{
+    *ret_gpu = read % m->n_gpus;
+    return read / m->n_gpus;
 }
 
 static int make_nodes(struct stk_machine *m, const struct stk_config *c, struct stk_err *err)
@@ -244,21 +285,18 @@ static int make_nodes(struct stk_machine *m, const struct stk_config *c, struct 
     struct sysinfo si;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     struct stk_node_spec like = {
-        .gpus = m->n_gpus,
         .gpu_mem_mib = m->is_virtual ? 0 : (uint32_t)m->gpus.gpu[0].mem_mib,
         .cpu_milli = cpus > 0 && cpus < 1000000 ? (uint32_t)cpus * 1000 : 0,
         .mem_mib = sysinfo(&si) == 0 ? (uint32_t)((uint64_t)si.totalram * si.mem_unit >> 20) : 0};
 
-    if (!m->is_virtual && c->virtual_nodes > 1)
-        stk_log(STK_LOG_WARN, "virtual_nodes is not used: there are GPUs; with virtual_gpus they "
-                              "are not looked for");
+    count_nodes(m, c);
+    like.gpus = m->n_gpus;
     for (uint32_t i = 0; i < c->resources.n; i++) {
         (void)snprintf(m->resource[i], sizeof(m->resource[i]), "%s", c->resources.names[i]);
         m->resources[i] = m->resource[i];
         like.resource[i] = c->resources.amounts[i];
     }
     m->n_resources = c->resources.n;
-    m->n_nodes = m->is_virtual && c->virtual_nodes > 1 ? (uint32_t)c->virtual_nodes : 1;
     m->nodes = calloc(m->n_nodes, sizeof(*m->nodes));
     m->live_nodes = calloc(m->n_nodes, sizeof(*m->live_nodes));
     m->names = m->n_nodes > 1 ? calloc(m->n_nodes, NODE_NAME) : NULL;

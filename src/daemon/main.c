@@ -14,8 +14,6 @@
 #include "engine/slurm/slurm.h"
 #include "sys/state_dir.h"
 
-#define LISTEN "127.0.0.1:8470"
-
 /* ---- what the parts ask of each other ---- */
 
 static void on_note(void *ctx, stk_job_number number, const char *sentence)
@@ -96,6 +94,12 @@ static void on_http_log(void *ctx, const char *line)
     stk_log(STK_LOG_DEBUG, "http: %s", line);
 }
 
+static void on_http_warn(void *ctx, const char *line)
+{
+    (void)ctx;
+    stk_log(STK_LOG_WARN, "%s", line);
+}
+
 static json_t *on_groups(void *ctx)
 {
     return stk_daemon_slurm_means(ctx);
@@ -129,15 +133,8 @@ static void on_detail(void *ctx, stk_job_number number, json_t *job)
 
 static int open_config(struct stk_daemon *d, struct stk_err *err)
 {
-    int rc = 0;
+    int rc = stk_daemon_read_config(d, &d->config, err);
 
-    stk_config_init(&d->config);
-    if (!d->opt.config)
-        d->opt.config = d->found = stk_daemon_config_path();
-    if (d->opt.config)
-        rc = stk_config_load(d->opt.config, &d->config, err);
-    rc = rc < 0 ? rc : stk_daemon_merge(&d->opt, &d->config, err);
-    rc = rc < 0 ? rc : stk_config_setup(&d->config, &d->setup, err);
     if (rc < 0)
         return rc;
     d->state = d->config.state ? strdup(d->config.state) : stk_state_dir();
@@ -196,7 +193,8 @@ static int open_engine(struct stk_daemon *d, struct stk_err *err)
                                    .mps = d->machine.mps[0] ? d->machine.mps : NULL,
                                    .node = d->machine.name,
                                    .gpus = d->machine.table,
-                                   .n_gpus = d->machine.n_gpus,
+                                   .n_gpus = d->machine.n_table,
+                                   .per_node = d->machine.is_virtual ? 0 : d->machine.n_gpus,
                                    .nodes = d->machine.names ? node_name : NULL,
                                    .now = stk_daemon_now,
                                    .ctx = d,
@@ -228,6 +226,13 @@ static const char *tenant_of(void *ctx, const char *account)
     return stk_daemon_slurm_mapped(d->config.slurm.accounts, account);
 }
 
+static enum stk_role role_of(void *ctx, uint32_t uid)
+{
+    const struct stk_daemon *d = ctx;
+
+    return d->api ? stk_api_role(d->api, uid) : STK_ROLE_USER;
+}
+
 static int open_live(struct stk_daemon *d, struct stk_err *err)
 {
     struct stk_live_config cfg = {.store = d->store,
@@ -240,7 +245,12 @@ static int open_live(struct stk_daemon *d, struct stk_err *err)
                                   .can_run = d->slurm ? can_run : NULL,
                                   .tenant_of = d->slurm ? tenant_of : NULL,
                                   .may_last = d->slurm ? stk_daemon_slurm_may_last : NULL,
+                                  .role_of = role_of,
                                   .clock = stk_daemon_now,
+                                  .ahead = stk_daemon_ahead,
+                                  .elapsed = stk_daemon_elapsed,
+                                  .skipped = stk_daemon_skipped,
+                                  .clock_raise = stk_daemon_clock_raise,
                                   .signal = on_signal_job,
                                   .log = on_log,
                                   .gpu_fault = stk_gpuwatch_fault,
@@ -249,9 +259,6 @@ static int open_live(struct stk_daemon *d, struct stk_err *err)
     struct stk_err why = {""};
     int rc;
 
-    rc = stk_daemon_rules(&d->config, &d->rules, &d->rules_every_s, err);
-    if (rc < 0)
-        return rc;
     d->policy_words = stk_daemon_policy(&d->config);
     stk_daemon_live_config(d, &d->setup, &d->config, &cfg);
     rc = stk_live_open(&cfg, &d->live, err);
@@ -268,10 +275,7 @@ static int open_live(struct stk_daemon *d, struct stk_err *err)
 static int open_doors(struct stk_daemon *d, struct stk_err *err)
 {
     struct stk_http *http = stk_api_http(d->api);
-    const struct stk_http_tcp tcp = {.address = d->config.listen ? d->config.listen : LISTEN,
-                                     .cert = d->config.tls.cert,
-                                     .key = d->config.tls.key,
-                                     .insecure = d->config.insecure != 0};
+    const struct stk_http_tcp tcp = stk_daemon_tcp(&d->config);
     struct stk_err why;
     int rc = stk_http_listen_unix(http, d->socket, err);
 
@@ -293,6 +297,8 @@ static int open_api(struct stk_daemon *d, struct stk_err *err)
                                        .version = STK_DAEMON_VERSION,
                                        .state_dir = d->state,
                                        .virtual_gpus = d->machine.is_virtual,
+                                       .own_user_only = !d->slurm && geteuid() != 0,
+                                       .slurm = d->slurm,
                                        .admins = (const char *const *)d->config.admins,
                                        .operators = (const char *const *)d->config.operators,
                                        .hosts = (const char *const *)d->config.hosts,
@@ -307,6 +313,7 @@ static int open_api(struct stk_daemon *d, struct stk_err *err)
                                        .adopt = stk_daemon_adopt,
                                        .usage = stk_sampler_usage,
                                        .log = on_http_log,
+                                       .warn = on_http_warn,
                                        .whatif = can ? d->whatif : NULL,
                                        .ctx = d};
     int rc = stk_api_new(&cfg, &d->api, err);
@@ -321,23 +328,36 @@ static int open_api(struct stk_daemon *d, struct stk_err *err)
         stk_api_set_series(d->api, stk_sampler_series(d->sampler));
     if (rc == 0)
         stk_daemon_cost(d);
+    if (rc == 0)
+        stk_daemon_logins(d);
     return rc;
 }
 
 static int open_all(struct stk_daemon *d, struct stk_err *err)
 {
+    struct stk_settled settled;
     int rc = open_config(d, err);
 
-    rc = rc < 0 ? rc : stk_daemon_make_folder(d->state, 0711, err);
     d->slurm = d->config.engine == 1;
+    if (rc == 0 && d->slurm) /* Slurm's engine writes there */
+        rc = stk_daemon_make_folder(d->state, 0711, err);
     if (rc == 0)
         rc = d->slurm ? stk_daemon_slurm_open(d, err)
                       : stk_machine_look(&d->machine, &d->config, err);
-    rc = rc < 0 ? rc : stk_daemon_teams(d, &d->config, err);
+    rc = rc < 0 ? rc : stk_daemon_settle(d, &d->config, &settled, err);
+    if (rc < 0)
+        return rc;
+    d->setup = settled.setup;
+    d->rules = settled.rules;
+    d->rules_every_s = settled.rules_every_s;
+    stk_daemon_log_names(&d->config);
+    rc = stk_daemon_make_folder(d->state, 0711, err);
     rc = rc < 0 ? rc : stk_store_open(d->state, 0, &d->store, err);
     if (rc == 0 && !d->slurm)
         rc = open_engine(d, err);
     rc = rc < 0 ? rc : open_live(d, err);
+    if (rc == 0 && d->slurm)
+        rc = stk_daemon_slurm_check_left_out(d, err);
     if (rc == 0 && d->slurm)
         stk_daemon_slurm_ready(d);
     return rc < 0 ? rc : open_api(d, err);
@@ -370,10 +390,10 @@ static void close_all(struct stk_daemon *d)
 
 static void say_slurm(const struct stk_machine *m)
 {
-    (void)printf("  Slurm    %u GPUs on %u nodes, partition%s", m->n_gpus, m->n_nodes,
-                 m->n_pools == 1 ? "" : "s");
-    for (uint32_t i = 0; i < m->n_pools; i++)
-        (void)printf("%s %s", i > 0 ? "," : "", m->pools[i]);
+    (void)printf("  Slurm    %u GPUs on %u nodes, partition%s %s", m->n_gpus, m->n_nodes,
+                 m->n_pools == 1 ? "" : "s", m->pools[0]);
+    for (uint32_t i = 1; i < m->n_pools; i++)
+        (void)printf("%s%s", *m->pools[i] ? ", " : "", m->pools[i]);
     (void)printf("\n");
 }
 
@@ -386,7 +406,7 @@ static void say_gpus(const struct stk_daemon *d)
         return;
     }
     if (!m->is_virtual)
-        (void)printf("  GPUs     %u x %s\n", m->n_gpus, m->gpu_type);
+        (void)printf("  GPUs     %u x %s\n", m->n_table, m->gpu_type);
     else if (d->config.virtual_gpus == STK_CONFIG_NO_GPUS && m->n_nodes == 1)
         (void)printf(
             "  GPUs     no NVIDIA GPU found: %u virtual GPUs, processes are real, only the "
@@ -396,21 +416,35 @@ static void say_gpus(const struct stk_daemon *d)
         (void)printf("  GPUs     %u virtual: processes are real, only the devices are pretended\n",
                      m->n_gpus);
     if (m->n_nodes > 1)
-        (void)printf("  nodes    %u are pretended, with %u virtual GPUs each; all processes run "
-                     "here\n",
-                     m->n_nodes, m->n_gpus);
+        (void)printf("  nodes    %u are pretended, with %u %sGPUs each; all processes run here\n",
+                     m->n_nodes, m->n_gpus, m->is_virtual ? "virtual " : "");
+}
+
+/* A secret goes to a terminal only: a file or a service's log has other readers. */
+static void say_page(const struct stk_daemon *d)
+{
+    char link[256];
+
+    (void)printf("  page     %s/\n", stk_http_url(stk_api_http(d->api)));
+    if (!isatty(STDOUT_FILENO)) {
+        (void)printf("  log in   \"stoker login\" prints a link\n");
+        return;
+    }
+    stk_api_login_link(d->api, link, sizeof(link));
+    (void)printf("  log in   %s\n"
+                 "           (works once, within 10 minutes; \"stoker login\" prints another)\n",
+                 link);
+    explicit_bzero(link, sizeof(link));
 }
 
 static void banner(const struct stk_daemon *d)
 {
     const struct stk_state *s = stk_core_state(stk_live_core(d->live));
     const char *note = stk_store_note(d->store);
-    char link[256];
     uint32_t running = 0;
 
     for (uint32_t i = 0; i < s->n_jobs; i++)
         running += s->jobs[i].lease != 0 || s->jobs[i].slept != 0;
-    stk_api_login_link(d->api, link, sizeof(link));
     (void)printf("stoker %s\n", STK_DAEMON_VERSION);
     say_gpus(d);
     (void)printf("  policy   %s\n", d->setup.name);
@@ -418,11 +452,8 @@ static void banner(const struct stk_daemon *d)
         (void)printf("  config   %s\n", d->opt.config);
     (void)printf("  state    %s\n", d->state);
     (void)printf("  socket   %s\n", d->socket);
-    if (link[0])
-        (void)printf("  page     %s/\n", stk_http_url(stk_api_http(d->api)));
-    /* A secret does not belong into a service's log. */
-    if (link[0] && !getenv("JOURNAL_STREAM") && !getenv("NOTIFY_SOCKET"))
-        (void)printf("  log in   %s\n", link);
+    if (*stk_http_url(stk_api_http(d->api)))
+        say_page(d);
     if (s->n_live > 0)
         (void)printf("  jobs     %u taken over: %u with processes, %u in the queue\n", s->n_live,
                      running, s->n_live - running);
@@ -454,9 +485,10 @@ int main(int argc, char **argv)
         return rc < 0 ? 2 : 0;
     }
     prepare_process(d);
+    stk_config_init(&d->config);
     (void)uv_loop_init(&d->loop);
-    rc = open_all(d, &err);
-    if (rc == 0) {
+    rc = d->opt.check ? stk_daemon_check(d, &err) : open_all(d, &err);
+    if (rc == 0 && !d->opt.check) {
         stk_daemon_prepare(d);
         banner(d);
         rc = stk_daemon_run(d, &err);

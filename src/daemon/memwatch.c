@@ -114,10 +114,15 @@ static void forget(const struct stk_memwatch *w, struct stk_daemon *d)
 
 void stk_memwatch_look(struct stk_memwatch *w, struct stk_daemon *d)
 {
+    const struct stk_state *s = stk_core_state(stk_live_core(d->live));
+
     w->n_now = 0;
-    for (uint32_t g = 0; g < d->machine.gpus.n && g < STK_GPUVIEW_MAX; g++)
-        if (stk_core_state(stk_live_core(d->live))->nodes[0].mask_part >> g & 1)
-            look_at(w, d, g);
+    for (uint32_t i = 0; i < d->machine.gpus.n && i < STK_GPUVIEW_MAX; i++) {
+        uint32_t gpu, node = stk_machine_node_of(&d->machine, i, &gpu);
+
+        if (node < s->n_nodes && s->nodes[node].mask_part >> gpu & 1)
+            look_at(w, d, i);
+    }
     forget(w, d);
     for (uint32_t i = 0; i < w->n_now; i++)
         w->before[i] = w->now[i];

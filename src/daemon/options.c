@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/daemon.h"
+#include "sys/owned.h"
 
 static void usage(FILE *f)
 {
@@ -19,12 +20,15 @@ static void usage(FILE *f)
                   "  --listen HOST:PORT  page and API (127.0.0.1:8470; port 0: any; off: none)\n"
                   "  --virtual-gpus N    pretend to have N GPUs; processes are real\n"
                   "  --virtual-gpus MxN  pretend to be M machines with N GPUs each\n"
+                  "  --default-cpus N    CPUs of jobs that ask for neither GPUs nor CPUs (1)\n"
                   "  --tls-cert FILE     certificate and key, PEM: serve HTTPS\n"
                   "  --tls-key FILE\n"
                   "  --insecure          listen beyond this machine without TLS\n"
                   "  --verbose           log more\n"
                   "  --paranoid          check every invariant after every turn, and stop at the\n"
                   "                      first that is broken; slow, for tests\n"
+                  "  --check             only say whether the daemon would start with the\n"
+                  "                      configuration (\"stoker config check FILE\" is the same)\n"
                   "  --help, --help-config, --version\n"
                   "\n"
                   "SIGTERM stops the daemon; its jobs go on and are taken over by the next one.\n"
@@ -62,11 +66,13 @@ enum {
     SOCKET,
     LISTEN,
     GPUS,
+    CPUS,
     CERT,
     KEY,
     INSECURE,
     VERBOSE,
     PARANOID,
+    CHECK,
     HELP,
     KEYS,
     VERSION
@@ -89,6 +95,9 @@ static int take(int what, struct stk_daemon_options *o)
         return 0;
     case GPUS:
         return set_gpus(optarg, o);
+    case CPUS:
+        o->default_cpus = optarg;
+        return 0;
     case CERT:
         o->tls_cert = optarg;
         return 0;
@@ -103,6 +112,9 @@ static int take(int what, struct stk_daemon_options *o)
         return 0;
     case PARANOID:
         o->paranoid = true;
+        return 0;
+    case CHECK:
+        o->check = true;
         return 0;
     case HELP:
         usage(stdout);
@@ -126,11 +138,13 @@ int stk_daemon_options(int argc, char **argv, struct stk_daemon_options *ret)
                                           {"socket", required_argument, NULL, SOCKET},
                                           {"listen", required_argument, NULL, LISTEN},
                                           {"virtual-gpus", required_argument, NULL, GPUS},
+                                          {"default-cpus", required_argument, NULL, CPUS},
                                           {"tls-cert", required_argument, NULL, CERT},
                                           {"tls-key", required_argument, NULL, KEY},
                                           {"insecure", no_argument, NULL, INSECURE},
                                           {"verbose", no_argument, NULL, VERBOSE},
                                           {"paranoid", no_argument, NULL, PARANOID},
+                                          {"check", no_argument, NULL, CHECK},
                                           {"help", no_argument, NULL, HELP},
                                           {"help-config", no_argument, NULL, KEYS},
                                           {"version", no_argument, NULL, VERSION},
@@ -173,5 +187,21 @@ int stk_daemon_merge(const struct stk_daemon_options *o, struct stk_config *c, s
     }
     if (o->insecure)
         c->insecure = 1;
+    for (const struct stk_config_key *k = stk_config_keys; o->default_cpus && k->path; k++)
+        if (strcmp(k->path, "defaults.cpus") == 0)
+            return stk_config_set(c, k, o->default_cpus, strlen(o->default_cpus), err);
     return 0;
+}
+
+int stk_daemon_read_config(struct stk_daemon *d, struct stk_config *c, struct stk_err *err)
+{
+    int rc = 0;
+
+    if (!d->opt.config)
+        d->opt.config = d->found = stk_daemon_config_path();
+    if (d->opt.config)
+        rc = stk_owned_check(d->opt.config, err);
+    if (rc == 0 && d->opt.config)
+        rc = stk_config_load(d->opt.config, c, err);
+    return rc < 0 ? rc : stk_daemon_merge(&d->opt, c, err);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/daemon.h"
+#include "sys/owned.h"
 
 static bool same(const char *a, const char *b)
 {
@@ -56,24 +57,26 @@ static int reload(struct stk_daemon *d, struct stk_err *err)
 {
     struct stk_config fresh, old;
     struct stk_live_config live = *stk_live_config(d->live);
-    struct stk_setup setup, before = d->setup;
+    struct stk_settled settled = {0};
+    struct stk_setup before = d->setup;
     uint32_t quantum_ms, switch_pct;
-    json_t *rules = NULL, *old_rules = d->rules, *old_words = d->policy_words;
-    int64_t every = 0, old_every = d->rules_every_s;
+    json_t *old_rules = d->rules, *old_words = d->policy_words;
+    int64_t old_every = d->rules_every_s;
     int rc;
 
     stk_config_init(&fresh);
-    rc = stk_config_load(d->opt.config, &fresh, err);
+    rc = stk_owned_check(d->opt.config, err);
+    rc = rc < 0 ? rc : stk_config_load(d->opt.config, &fresh, err);
     rc = rc < 0 ? rc : stk_daemon_merge(&d->opt, &fresh, err);
-    rc = rc < 0 ? rc : stk_config_setup(&fresh, &setup, err);
-    rc = rc < 0 ? rc : stk_daemon_teams(d, &fresh, err);
-    rc = rc < 0 ? rc : stk_daemon_rules(&fresh, &rules, &every, err);
+    rc = rc < 0 ? rc : stk_daemon_settle(d, &fresh, &settled, err);
     if (rc == 0 && stk_live_pending(d->live)) /* nothing may be half done */
         rc = stk_live_turn(d->live, err);
+    while (rc == 0 && stk_live_is_open(d->live))
+        rc = stk_live_turn(d->live, err);
     if (rc == 0) {
-        d->setup = setup; /* its name is kept by reference */
-        d->rules = rules;
-        d->rules_every_s = every;
+        d->setup = settled.setup; /* its name is kept by reference */
+        d->rules = settled.rules;
+        d->rules_every_s = settled.rules_every_s;
         d->policy_words = stk_daemon_policy(&fresh);
         stk_daemon_live_config(d, &d->setup, &fresh, &live);
         rc = stk_live_reload(d->live, &live, err);
@@ -85,12 +88,13 @@ static int reload(struct stk_daemon *d, struct stk_err *err)
             d->rules_every_s = old_every;
         }
     }
-    json_decref(rc < 0 ? rules : old_rules);
+    json_decref(rc < 0 ? settled.rules : old_rules);
     if (rc < 0) {
         stk_config_done(&fresh);
         return rc;
     }
     json_decref(old_words);
+    stk_daemon_log_names(&fresh);
     name_fixed(&d->config, &fresh);
     old = d->config;
     d->config = fresh;
@@ -98,6 +102,7 @@ static int reload(struct stk_daemon *d, struct stk_err *err)
                       (const char *const *)fresh.operators, (const char *const *)fresh.hosts);
     stk_watchman_reload(d->watchman);
     stk_daemon_cost(d);
+    stk_daemon_logins(d);
     stk_daemon_turns(&d->config, &quantum_ms, &switch_pct);
     if (!d->slurm)
         stk_local_turns_set(d->engine, quantum_ms, switch_pct);

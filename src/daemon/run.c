@@ -3,8 +3,9 @@
  *
  * Everything that happens (requests, news from the engine, timers) is collected while the loop
  * polls; before it polls again one turn of the scheduler takes all of it in. So a burst of requests
- * is one transaction. A turn that could not be committed is tried again a second later; until then
- * requests are refused as they come.
+ * is one transaction. A request that takes long is worked on in slices, between which the loop
+ * polls (live/take.c); the turn is over when it is done. A turn that could not be committed is
+ * tried again a second later; until then requests are refused as they come.
  *
  * Stopping: no new requests, one last turn, a moment for the answers to be sent. Jobs go on.
  */
@@ -15,30 +16,69 @@
 
 #include "core/state.h"
 #include "daemon/daemon.h"
-#include "rules/read.h"
 
 #define RETRY_MS 1000u
 #define LINGER_MS 2000u
-#define PRUNE_MS (600u * 1000)
-#define PRUNE_SOON_MS 200u
 #define STATUS_MS 5000u
 
-/* Never goes back: when somebody sets the clock back, time goes on from where it was. */
 stk_time stk_daemon_now(void *ctx)
 {
     struct stk_daemon *d = ctx;
     struct timespec wall, mono;
-    stk_time t, m;
 
     (void)clock_gettime(CLOCK_REALTIME, &wall);
     (void)clock_gettime(CLOCK_BOOTTIME, &mono);
-    t = wall.tv_sec * STK_SECOND + wall.tv_nsec / 1000;
-    m = mono.tv_sec * STK_SECOND + mono.tv_nsec / 1000;
-    if (t < d->last_now)
-        t = d->last_now + (m - d->last_mono);
-    d->last_now = t;
-    d->last_mono = m;
-    return t;
+    return stk_clock_read(&d->clock, wall.tv_sec * STK_SECOND + wall.tv_nsec / 1000,
+                          mono.tv_sec * STK_SECOND + mono.tv_nsec / 1000);
+}
+
+stk_time stk_daemon_ahead(void *ctx)
+{
+    const struct stk_daemon *d = ctx;
+
+    return d->clock.ahead;
+}
+
+stk_time stk_daemon_elapsed(void *ctx)
+{
+    struct stk_daemon *d = ctx;
+
+    (void)stk_daemon_now(d);
+    return d->clock.elapsed;
+}
+
+/* Called at the beginning of each turn, so people hear of it when it happens. */
+stk_time stk_daemon_skipped(void *ctx)
+{
+    struct stk_daemon *d = ctx;
+    const stk_time skipped = d->clock.skipped;
+
+    if (skipped)
+        stk_log(STK_LOG_WARN, "the clock was set forward by %.1f s; run times do not count it",
+                (double)skipped / 1e6);
+    if (d->clock.set_back)
+        stk_log(
+            STK_LOG_WARN,
+            "the clock was set back by %.1f s: stoker's time is %.1f s ahead of it, and runs 5%% "
+            "slower until both agree; times that people named follow the clock",
+            (double)d->clock.set_back / 1e6, (double)d->clock.ahead / 1e6);
+    d->clock.skipped = d->clock.set_back = 0;
+    return skipped;
+}
+
+void stk_daemon_clock_raise(void *ctx, stk_time least)
+{
+    struct stk_daemon *d = ctx;
+
+    (void)stk_daemon_now(d);
+    if (least > d->clock.now + STK_SECOND)
+        stk_log(
+            STK_LOG_WARN,
+            "the store's last event is %.1f s ahead of the clock: was the clock wrong then, or is "
+            "it now? stoker's time goes on from there, 5%% slower until both agree; times that "
+            "people named follow the clock",
+            (double)(least - d->clock.wall) / 1e6);
+    stk_clock_raise(&d->clock, least);
 }
 
 static void on_wake(uv_timer_t *t)
@@ -89,6 +129,8 @@ static void turn(struct stk_daemon *d)
     struct stk_err err = {""};
     int rc = stk_live_turn(d->live, &err);
 
+    if (rc == 0 && stk_live_is_open(d->live))
+        return; /* the loop polls, and it goes on */
     if (d->opt.paranoid && rc == 0 && !stk_core_sound(stk_live_core(d->live), &err))
         rc = -ENOTRECOVERABLE;
     if (rc == -ENOTRECOVERABLE) {
@@ -105,8 +147,11 @@ static void turn(struct stk_daemon *d)
         d->retry_ms = 0;
         wake_workers(d);
     }
+    if (stk_live_asked_for(d->live))
+        wake_workers(d);
     stk_api_after_turn(d->api);
     tell_status(d);
+    stk_daemon_forget_after_turn(d);
 }
 
 /* When the loop must not sleep longer. */
@@ -115,7 +160,8 @@ static void arm(struct stk_daemon *d)
     stk_time wake = stk_live_wake(d->live), now = stk_daemon_now(d);
     uint64_t ms = RETRY_MS;
 
-    if (d->retry_ms == 0 && stk_live_pending(d->live)) {
+    if (d->foresees || stk_live_is_open(d->live) || d->forget.due ||
+        (d->retry_ms == 0 && stk_live_pending(d->live))) {
         (void)uv_idle_start(&d->idle, on_idle);
         return;
     }
@@ -138,26 +184,24 @@ static void on_prepare(uv_prepare_t *h)
         arm(d);
         return;
     }
+    if (d->retry_ms == 0 && !stk_live_is_open(d->live) && stk_daemon_forget(d)) {
+        arm(d); /* as many old rows go as new ones came, before there are more */
+        return;
+    }
     if (d->retry_ms != 0 || stk_live_pending(d->live))
         turn(d);
     else
         stk_store_idle(d->store); /* what was put off when there were replies to send */
+    d->foresees = !d->failed && stk_live_outlook_step(d->live);
     if (!d->failed)
         arm(d);
 }
 
-static void on_prune(uv_timer_t *t)
+bool stk_daemon_may_write(struct stk_daemon *d)
 {
-    struct stk_daemon *d = t->data;
-    const struct stk_retention keep = {(stk_time)d->config.retention.age_s * STK_SECOND,
-                                       d->config.retention.bytes};
-    struct stk_err err = {""};
-    bool more = false;
-
-    if (d->retry_ms == 0 && !stk_live_pending(d->live) &&
-        stk_store_prune(d->store, &keep, stk_daemon_now(d), &more, &err) < 0)
-        stk_log(STK_LOG_WARN, "cannot forget old jobs: %s", err.text);
-    (void)uv_timer_start(t, on_prune, more ? PRUNE_SOON_MS : PRUNE_MS, 0);
+    if (d->retry_ms == 0 && !d->failed && stk_live_pending(d->live))
+        turn(d);
+    return d->retry_ms == 0 && !d->failed && !stk_live_is_open(d->live);
 }
 
 /* ---- stopping ---- */
@@ -196,45 +240,6 @@ static void on_signal(uv_signal_t *s, int number)
 
 /* ---- */
 
-int stk_daemon_teams(const struct stk_daemon *d, struct stk_config *c, struct stk_err *err)
-{
-    const struct stk_teams_world w = {.name = d->opt.config ? d->opt.config : "",
-                                      .types = d->machine.gpu_types,
-                                      .n_types = d->machine.n_gpu_types,
-                                      .pools = d->machine.pools,
-                                      .pool_of = d->machine.pool_of,
-                                      .n_pools = d->machine.n_pools,
-                                      .loose = true};
-
-    return c->teams ? stk_teams_resolve(c->teams, &w, err)
-                    : stk_err_set(err, -ENOMEM, "out of memory");
-}
-
-int stk_daemon_rules(const struct stk_config *c, json_t **ret_list, int64_t *ret_every_s,
-                     struct stk_err *err)
-{
-    char *text;
-    ssize_t n = 0, more;
-    int fd, rc;
-
-    *ret_list = NULL;
-    *ret_every_s = 0;
-    if (!c->rules)
-        return 0;
-    fd = open(c->rules, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return stk_err_set(err, -errno, "rules: cannot read %s: %s", c->rules, strerror(errno));
-    text = malloc(STK_MAX_RULES_FILE + 1);
-    while (text && n <= STK_MAX_RULES_FILE &&
-           (more = read(fd, text + n, STK_MAX_RULES_FILE + 1 - (size_t)n)) > 0)
-        n += more;
-    (void)close(fd);
-    rc = text ? stk_rules_tree(c->rules, text, (size_t)n, ret_list, ret_every_s, err)
-              : stk_err_set(err, -ENOMEM, "out of memory");
-    free(text);
-    return rc;
-}
-
 json_t *stk_daemon_policy(const struct stk_config *c)
 {
     json_t *params = json_array();
@@ -252,6 +257,7 @@ void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *
     ret->core = (struct stk_core_config){.nodes = d->machine.nodes,
                                          .n_nodes = d->machine.n_nodes,
                                          .n_pools = d->machine.n_pools,
+                                         .pool_names = d->machine.pools,
                                          .layouts = &d->machine.layout,
                                          .n_layouts = d->machine.nodes[0].layout,
                                          .n_resources = d->machine.n_resources,
@@ -277,6 +283,7 @@ void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *
     ret->predict = c->policy.predict != 0;
     ret->share =
         c->gpus.share == 2 || (c->gpus.share == 0 && !ret->no_mps) ? STK_SHARE_MPS : STK_SHARE_NONE;
+    ret->default_cpu_milli = d->slurm ? 0 : (uint32_t)(c->defaults.cpus / 1000);
     ret->limits =
         (struct stk_live_limits){(uint32_t)c->limits.jobs, (uint32_t)c->limits.jobs_per_user};
 }
@@ -287,6 +294,15 @@ void stk_daemon_cost(struct stk_daemon *d)
 
     stk_api_set_cost(d->api,
                      &(struct stk_api_cost){c->cost.gpu_hour, c->cost.kwh, c->cost.currency});
+}
+
+void stk_daemon_logins(struct stk_daemon *d)
+{
+    const struct stk_config *c = &d->config;
+
+    stk_api_set_logins(d->api, &(struct stk_api_logins){c->sessions.idle_s, c->sessions.age_s,
+                                                        c->limits.tokens_per_user,
+                                                        c->limits.sessions_per_user});
 }
 
 void stk_daemon_turns(const struct stk_config *c, uint32_t *ret_quantum_ms,
@@ -309,7 +325,7 @@ static void watch_signal(struct stk_daemon *d, uv_signal_t *s, int number)
 static void close_all(struct stk_daemon *d)
 {
     uv_handle_t *const handles[] = {(uv_handle_t *)&d->prepare, (uv_handle_t *)&d->idle,
-                                    (uv_handle_t *)&d->wake,    (uv_handle_t *)&d->prune,
+                                    (uv_handle_t *)&d->wake,    (uv_handle_t *)&d->forget.timer,
                                     (uv_handle_t *)&d->linger,  (uv_handle_t *)&d->on_term,
                                     (uv_handle_t *)&d->on_int,  (uv_handle_t *)&d->on_hup};
 
@@ -322,11 +338,10 @@ void stk_daemon_prepare(struct stk_daemon *d)
     (void)uv_prepare_init(&d->loop, &d->prepare);
     (void)uv_idle_init(&d->loop, &d->idle);
     (void)uv_timer_init(&d->loop, &d->wake);
-    (void)uv_timer_init(&d->loop, &d->prune);
     (void)uv_timer_init(&d->loop, &d->linger);
-    d->prepare.data = d->prune.data = d->linger.data = d;
+    d->prepare.data = d->linger.data = d;
     (void)uv_prepare_start(&d->prepare, on_prepare);
-    (void)uv_timer_start(&d->prune, on_prune, PRUNE_SOON_MS, 0);
+    stk_daemon_forget_init(d);
     watch_signal(d, &d->on_term, SIGTERM);
     watch_signal(d, &d->on_int, SIGINT);
     watch_signal(d, &d->on_hup, SIGHUP);

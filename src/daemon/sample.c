@@ -9,8 +9,8 @@
 #include "daemon/sample.h"
 #include "sys/big.h"
 
-#define LATE_MS 50u  /* after the step's end, so that a timer that is early does not matter */
-#define AGAIN_MS 20u /* a turn is due: after it */
+#define LATE_MS 50u    /* after the step's end, so that a timer that is early does not matter */
+#define AGAIN_MS 1000u /* nothing can be written now */
 
 static void arm(struct stk_sampler *w);
 
@@ -51,12 +51,6 @@ static int write_all(struct stk_sampler *w, stk_time now, struct stk_err *err)
     return rc;
 }
 
-/* Not now: a turn is due, or has a transaction open. */
-static bool busy(const struct stk_sampler *w)
-{
-    return w->d->retry_ms != 0 || stk_live_pending(w->d->live);
-}
-
 static void flush(struct stk_sampler *w, stk_time now)
 {
     struct stk_err err = {""};
@@ -77,10 +71,10 @@ static void on_again(uv_timer_t *t)
 
     if (!stk_series_due(w->series, now))
         return;
-    if (busy(w))
-        (void)uv_timer_start(t, on_again, AGAIN_MS, 0);
-    else
+    if (stk_daemon_may_write(w->d))
         flush(w, now);
+    else
+        (void)uv_timer_start(t, on_again, AGAIN_MS, 0);
 }
 
 static void on_timer(uv_timer_t *t)
@@ -117,7 +111,7 @@ static void catch_up(struct stk_sampler *w)
     struct stk_err err = {""};
     int rc = stk_store_begin(w->d->store, &err);
 
-    rc = rc < 0 ? rc : stk_series_catch_up(w->d->store, &err);
+    rc = rc < 0 ? rc : stk_series_catch_up(w->d->store, stk_daemon_now(w->d), &err);
     rc = rc < 0 ? rc : stk_store_commit(w->d->store, &err);
     if (rc == 0)
         return;
@@ -144,9 +138,7 @@ int stk_sampler_new(struct stk_daemon *d, struct stk_sampler **ret, struct stk_e
 
     if (!w)
         return stk_err_set(err, -ENOMEM, "out of memory");
-    if (step < STK_SECOND || step > STK_SERIES_MINUTE || STK_SERIES_MINUTE % step != 0)
-        rc = stk_err_set(err, -EINVAL, "series.step must divide a minute: 1s, 2s, 5s, 10s, 30s");
-    rc = rc < 0 ? rc : stk_series_new(step, &w->series, err);
+    rc = stk_series_new(step, &w->series, err);
     if (rc == 0) {
         rc = stk_sampler_nodes(w, stk_core_state(stk_live_core(d->live))->n_nodes);
         rc = rc < 0 ? stk_err_set(err, rc, "out of memory") : 0;
@@ -194,12 +186,20 @@ static void on_closed(uv_handle_t *h)
     free(w);
 }
 
+/* Both timers lie in the sampler, which goes with the last: one after the other. */
+static void on_again_closed(uv_handle_t *h)
+{
+    struct stk_sampler *w = h->data;
+
+    uv_close((uv_handle_t *)&w->timer, on_closed);
+}
+
 void stk_sampler_free(struct stk_sampler *w)
 {
     if (!w)
         return;
-    if (!busy(w))
+    if (w->d->retry_ms == 0 && !stk_live_pending(w->d->live))
         flush(w, stk_daemon_now(w->d)); /* what there is of this minute */
-    uv_close((uv_handle_t *)&w->again, NULL);
-    uv_close((uv_handle_t *)&w->timer, on_closed);
+    (void)uv_timer_stop(&w->timer);
+    uv_close((uv_handle_t *)&w->again, on_again_closed);
 }

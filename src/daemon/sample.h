@@ -16,9 +16,11 @@ struct stk_sampled { /* a job that has GPUs or processes */
     double cpus, rss_mib;          /* since then; now */
     double active[STK_USAGE_GPUS]; /* share of the time at work, of its first GPUs */
     double gpus, at_work;          /* GPUs it has, and those at work, parts as parts */
+    double measured;               /* of its GPUs, those of which activity is known */
     uint32_t n_gpus;               /* whole, or parts of so many */
     bool unknown;                  /* one of its GPUs was not read */
     stk_time idle_since;    /* it has GPUs and does nothing; 0: it works, or that is not known */
+    bool worked;            /* it was seen to work since this daemon started */
     struct stk_usage usage; /* not written yet */
 };
 
@@ -37,11 +39,11 @@ struct stk_sampler {
         float alloc, at_work;
     } * gpus; /* at this look; node * STK_MAX_NODE_GPUS + GPU */
     struct stk_live_counts_seen {
-        uint64_t started, ended, preempted;
+        uint64_t starts, ended, preempted;
         double waited_s;
         struct {
-            uint64_t started;
-            double waited_s;
+            uint64_t starts;
+            stk_time waited;
         } * tenant;
         uint32_t n_tenants;
     } seen; /* counters as they were at the last look */

@@ -98,10 +98,10 @@ static void fill_counts(const struct stk_sampler *w, uint32_t tenant, float *v)
         if (!at)
             continue;
         v[STK_SERIES_TENANT_STARTED] +=
-            (float)(c->tenant[i].started - (i < w->seen.n_tenants ? w->seen.tenant[i].started : 0));
+            (float)(c->tenant[i].starts - (i < w->seen.n_tenants ? w->seen.tenant[i].starts : 0));
         v[STK_SERIES_TENANT_WAITED] +=
-            (float)(c->tenant[i].waited_s -
-                    (i < w->seen.n_tenants ? w->seen.tenant[i].waited_s : 0));
+            (float)(c->tenant[i].waited - (i < w->seen.n_tenants ? w->seen.tenant[i].waited : 0)) /
+            1e6f;
     }
 }
 
@@ -176,15 +176,6 @@ static uint64_t all_ended(const struct stk_live_counts *c)
     return n;
 }
 
-static uint64_t all_evicted(const struct stk_live_counts *c)
-{
-    uint64_t n = 0;
-
-    for (int i = 0; i < STK_EVICTED_MAX; i++)
-        n += c->evicted[i];
-    return n;
-}
-
 struct sums {
     double gpus, off, alloc, work, power, util;
     uint32_t n_power, n_util;
@@ -231,10 +222,10 @@ void stk_sample_put_cluster(struct stk_sampler *w)
     v[STK_SERIES_CLUSTER_RUNNING] = (float)s->n_leased;
     v[STK_SERIES_CLUSTER_QUEUED] = (float)s->n_waiting;
     v[STK_SERIES_CLUSTER_WAITING] = waiting_gpus(w, s);
-    v[STK_SERIES_CLUSTER_STARTED] = (float)(c->started - w->seen.started);
+    v[STK_SERIES_CLUSTER_STARTED] = (float)(c->wait.count - w->seen.starts);
     v[STK_SERIES_CLUSTER_WAITED] = (float)(c->wait.sum - w->seen.waited_s);
     v[STK_SERIES_CLUSTER_ENDED] = (float)(all_ended(c) - w->seen.ended);
-    v[STK_SERIES_CLUSTER_PREEMPTED] = (float)(all_evicted(c) - w->seen.preempted);
+    v[STK_SERIES_CLUSTER_PREEMPTED] = (float)(stk_preemptions(c) - w->seen.preempted);
     v[STK_SERIES_CLUSTER_POWER] = t.n_power ? (float)t.power : NAN;
     v[STK_SERIES_CLUSTER_UTILIZATION] = t.n_util ? (float)(t.util / t.n_util) : NAN;
     stk_series_put(w->series, &at, v);
@@ -247,16 +238,16 @@ void stk_sample_count(struct stk_sampler *w)
     void *more = c->n_tenants > s->n_tenants ? realloc(s->tenant, c->n_tenants * sizeof(*s->tenant))
                                              : s->tenant;
 
-    s->started = c->started;
+    s->starts = c->wait.count;
     s->waited_s = c->wait.sum;
     s->ended = all_ended(c);
-    s->preempted = all_evicted(c);
+    s->preempted = stk_preemptions(c);
     if (!more)
         return;
     s->tenant = more;
     s->n_tenants = c->n_tenants;
     for (uint32_t i = 0; i < c->n_tenants; i++) {
-        s->tenant[i].started = c->tenant[i].started;
-        s->tenant[i].waited_s = c->tenant[i].waited_s;
+        s->tenant[i].starts = c->tenant[i].starts;
+        s->tenant[i].waited = c->tenant[i].waited;
     }
 }

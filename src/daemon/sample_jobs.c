@@ -27,9 +27,11 @@ const struct stk_gpu_sample *stk_sample_reading(const struct stk_daemon *d, uint
                                                 uint32_t gpu)
 {
     const struct stk_gpus *t = &d->machine.gpus;
-    const struct stk_gpu_sample *s = node == 0 && gpu < t->n ? &t->gpu[gpu].now : NULL;
+    const uint64_t read = stk_machine_read_mask(&d->machine, node, UINT64_C(1) << gpu);
+    const uint32_t i = read ? (uint32_t)__builtin_ctzll(read) : t->n;
+    const struct stk_gpu_sample *s = i < t->n ? &t->gpu[i].now : NULL;
 
-    return s && s->at_us > 0 && d->last_now - s->at_us <= STALE_US ? s : NULL;
+    return s && s->at_us > 0 && d->clock.wall - s->at_us <= STALE_US ? s : NULL;
 }
 
 /* ---- who is there ---- */
@@ -216,6 +218,7 @@ static void look_gpu(struct stk_sampler *w, struct stk_sampled *j, const struct 
     if (j->n_gpus < STK_USAGE_GPUS)
         j->active[j->n_gpus] = a;
     j->gpus += at->part;
+    j->measured += isnan(a) ? 0 : at->part;
     j->at_work += work;
     stk_sample_use(w, at->node, at->gpu)->alloc += (float)at->part;
     stk_sample_use(w, at->node, at->gpu)->at_work += (float)work;
@@ -249,7 +252,7 @@ void stk_sample_jobs(struct stk_sampler *w, double dt)
     memset(w->gpus, 0, (size_t)s->n_nodes * STK_MAX_NODE_GPUS * sizeof(*w->gpus));
     for (uint32_t i = 0; i < w->n; i++) {
         w->list[i].here = false;
-        w->list[i].rss_mib = w->list[i].gpus = w->list[i].at_work = 0;
+        w->list[i].rss_mib = w->list[i].gpus = w->list[i].at_work = w->list[i].measured = 0;
         w->list[i].unknown = false;
     }
     if (w->d->slurm)
@@ -320,7 +323,7 @@ static void add_usage(struct stk_sampled *j, const float *v, double dt)
     struct stk_usage *u = &j->usage;
 
     u->seen_s += dt;
-    u->gpu_s += j->gpus * dt;
+    u->gpu_s += j->measured * dt;
     u->active_s += j->at_work * dt;
     u->cpu_s += j->cpus * dt;
     u->mem_mib = j->rss_mib > u->mem_mib ? j->rss_mib : u->mem_mib;
@@ -334,6 +337,15 @@ static void add_usage(struct stk_sampled *j, const float *v, double dt)
         u->had[k] += (float)dt;
         u->active[k] += (float)(j->active[k] * dt);
     }
+}
+
+/* Of the time since the last look, how long it had its lease: no more than that was measured. */
+static double leased_s(const struct stk_entry *e, stk_time now, double dt)
+{
+    const struct stk_lease *l = e ? &e->rec.lease : NULL;
+    const double since = l && l->from > 0 && l->to == 0 ? (double)(now - l->from) / 1e6 : 0;
+
+    return since < dt ? (since > 0 ? since : 0) : dt;
 }
 
 static void put_job(struct stk_sampler *w, struct stk_sampled *j, double dt)
@@ -355,7 +367,7 @@ static void put_job(struct stk_sampler *w, struct stk_sampled *j, double dt)
         v[STK_SERIES_JOB_STEP] = (float)json_number_value(step);
     stk_series_put(w->series, &(struct stk_series_at){STK_SERIES_JOB, (int64_t)j->number, 0, 1}, v);
     put_gpus(w, j);
-    add_usage(j, v, dt);
+    add_usage(j, v, leased_s(e, w->d->clock.now, dt));
 }
 
 /* A job that takes turns does nothing while it is another's. */
@@ -363,6 +375,7 @@ static void note_idle(struct stk_sampler *w, struct stk_sampled *j, stk_time now
 {
     struct stk_local_turn turn;
 
+    j->worked = j->worked || (j->gpus > 0 && !j->unknown && j->at_work >= IDLE_SHARE * j->gpus);
     if (j->gpus <= 0 || j->unknown || j->at_work >= IDLE_SHARE * j->gpus ||
         (stk_local_turn(w->d->engine, j->number, &turn) && !turn.has))
         j->idle_since = 0;
@@ -377,7 +390,7 @@ void stk_sample_put_jobs(struct stk_sampler *w, double dt)
 
         if (j->here && j->known) {
             put_job(w, j, dt);
-            note_idle(w, j, w->d->last_now, dt);
+            note_idle(w, j, w->d->clock.now, dt);
         }
         j->known = j->known || j->here;
     }

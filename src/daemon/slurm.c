@@ -46,6 +46,16 @@ static bool on_lives(void *ctx, stk_job_number number)
     return !d->live || stk_live_entry(d->live, number) != NULL;
 }
 
+static stk_time on_began(void *ctx, stk_job_number number)
+{
+    const struct stk_daemon *d = ctx;
+    struct stk_core *core = d->live ? stk_live_core(d->live) : NULL;
+    const uint32_t slot = core ? stk_core_find(core, number) : STK_NONE;
+    const struct stk_job *j = slot != STK_NONE ? &stk_core_state(core)->jobs[slot] : NULL;
+
+    return j && (j->state == STK_JOB_RUNNING || j->state == STK_JOB_STOPPING) ? j->started : 0;
+}
+
 static bool on_owns(void *ctx, stk_job_number number, uint32_t uid)
 {
     const struct stk_daemon *d = ctx;
@@ -234,6 +244,8 @@ int stk_daemon_slurm_open(struct stk_daemon *d, struct stk_err *err)
                                    .partitions = (const char *const *)d->config.slurm.partitions,
                                    .gpu_type = d->config.slurm.gpu_type,
                                    .now = stk_daemon_now,
+                                   .ahead = stk_daemon_ahead,
+                                   .began = on_began,
                                    .ctx = d,
                                    .note = on_note,
                                    .log = on_log,
@@ -257,9 +269,6 @@ int stk_daemon_slurm_open(struct stk_daemon *d, struct stk_err *err)
     int rc;
 
     (void)snprintf(rows, sizeof(rows), "%s/slurm-nodes", d->state);
-    if (!cfg.partitions || !cfg.partitions[0])
-        return stk_err_set(err, -EINVAL,
-                           "slurm.partitions: which partitions are stoker's? (sinfo lists them)");
     stk_gpus_init(&d->machine.gpus);
     if (gethostname(d->machine.name, sizeof(d->machine.name) - 1) < 0)
         (void)snprintf(d->machine.name, sizeof(d->machine.name), "localhost");

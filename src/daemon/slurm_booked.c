@@ -95,7 +95,8 @@ static bool same(const json_t *is, const json_t *want)
 void stk_daemon_slurm_booked(void *ctx, const json_t *list)
 {
     struct stk_daemon *d = ctx;
-    const int64_t now_s = d->live ? stk_daemon_now(d) / STK_SECOND : 0;
+    const stk_time now = stk_daemon_now(d);
+    const int64_t now_s = (now - stk_daemon_ahead(d)) / STK_SECOND; /* Slurm's clock */
     json_t *want, *o;
     const char *name;
     size_t i;

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* slurm_pools.c - Slurm's partition of a job, where partitions may share nodes. Jobs from before a
- * partition was added that shares nodes with theirs are confined to the nodes of their own. */
+ * partition was added that shares nodes with theirs are confined to the nodes of their own. A
+ * partition that has jobs cannot be left out of slurm.partitions. */
+#include <string.h>
+
 #include "core/state.h"
 #include "daemon/daemon.h"
+#include "engine/slurm/slurm.h"
 
 const char *stk_daemon_slurm_partition(const struct stk_daemon *d, const struct stk_entry *e,
                                        const char *pool)
@@ -44,4 +48,33 @@ void stk_daemon_slurm_confine(struct stk_daemon *d)
          e = stk_live_next(d->live, e->number))
         if (is_loose(d, e->number))
             confine(d, e);
+}
+
+static bool is_of_partition(struct stk_daemon *d, const struct stk_entry *e, const char *name)
+{
+    json_t *spec = stk_live_spec(d->live, e->rec.spec);
+    const char *pool = json_string_value(json_object_get(spec, "pool"));
+    bool yes = pool && strcmp(pool, name) == 0;
+
+    json_decref(spec);
+    return yes;
+}
+
+int stk_daemon_slurm_check_left_out(struct stk_daemon *d, struct stk_err *err)
+{
+    for (uint32_t row = 0; row < d->machine.n_pools; row++) {
+        const char *name = stk_slurm_left_out(d->engine, row);
+        uint32_t n = 0;
+
+        for (const struct stk_entry *e = name ? stk_live_next(d->live, 0) : NULL; e;
+             e = stk_live_next(d->live, e->number))
+            n += is_of_partition(d, e, name);
+        if (n > 0)
+            return stk_err_set(err, -EINVAL,
+                               "slurm.partitions: partition %.40s has %u job%s that %s not ended "
+                               "and is left out: put it back, or cancel %s first",
+                               name, n, n == 1 ? "" : "s", n == 1 ? "has" : "have",
+                               n == 1 ? "it" : "them");
+    }
+    return 0;
 }

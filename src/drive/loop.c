@@ -21,6 +21,7 @@ struct stk_loop {
     struct act *acts;
     uint32_t n_acts, cap_acts;
     bool dirty; /* events were applied since the last commit */
+    bool half;  /* the source has not fed all of this turn */
     int failed; /* an emit that could not be kept */
     uint64_t decisions;
     struct stk_event out[MAX_DECISIONS];
@@ -93,7 +94,7 @@ static void note_act(struct stk_loop *l, const struct stk_event *ev)
         return;
     }
     if (ev->type == STK_EV_UPDATE
-            ? !l->cfg.engine->ops->update
+            ? !l->cfg.engine->ops->update || ev->u.update.expected
             : ev->type != STK_EV_PLACE && ev->type != STK_EV_EVICT && ev->type != STK_EV_CANCEL)
         return;
     j = &s->jobs[ev->job.i];
@@ -287,7 +288,8 @@ int stk_loop_adopt(struct stk_loop *l, stk_time now, struct stk_err *err)
     return rc;
 }
 
-int stk_loop_turn(struct stk_loop *l, stk_time now, struct stk_err *err)
+/* What has happened since the last turn. */
+static int take_news(struct stk_loop *l, stk_time now, struct stk_err *err)
 {
     const struct stk_loop_config *c = &l->cfg;
     int rc;
@@ -301,8 +303,18 @@ int stk_loop_turn(struct stk_loop *l, stk_time now, struct stk_err *err)
 
         rc = stk_loop_apply(l, &tick, err);
     }
+    return rc;
+}
+
+int stk_loop_turn(struct stk_loop *l, stk_time now, struct stk_err *err)
+{
+    const struct stk_loop_config *c = &l->cfg;
+    /* once a turn: what the engine has not been told yet it would say again */
+    int rc = l->half ? 0 : take_news(l, now, err);
+
     if (rc == 0 && c->source->next(c->source_ctx) <= now)
         rc = c->source->feed(c->source_ctx, l, now, err);
+    l->half = rc == -EINPROGRESS;
     if (rc == 0 && c->watch->before)
         rc = c->watch->before(c->watch_ctx, now, err);
     if (rc == 0)

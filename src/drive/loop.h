@@ -20,7 +20,9 @@ struct stk_loop;
 
 struct stk_source_ops {          /* where submits and other requests come from */
     stk_time (*next)(void *ctx); /* time of the next one; STK_NEVER_TIME: no more */
-    /* Hands over everything up to 'now' through stk_loop_apply(). */
+    /* Hands over everything up to 'now' through stk_loop_apply(). -EINPROGRESS: it needs more
+     * calls; stk_loop_turn() returns that, and its next call goes on here. Nothing is decided, made
+     * durable or told to the engine before. */
     int (*feed)(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err);
 };
 

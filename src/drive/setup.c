@@ -206,9 +206,26 @@ int stk_setup_resolve(const struct stk_setup_words *w, struct stk_setup *ret_set
     return 0;
 }
 
-int stk_setup_serve(struct stk_setup *s, struct stk_err *err)
+/* Jobs that may not preempt by class are of the class of the default queue. */
+static int set_plain(struct stk_setup *s, int32_t priority, struct stk_err *err)
+{
+    const struct stk_param *plain = stk_param_find("tier.plain", NULL);
+    char text[16];
+
+    if (!stk_setup_uses(s, "tier.plain=0") || stk_params_has(&s->params, plain) ||
+        s->params.n >= STK_MAX_PARAMS)
+        return 0;
+    (void)snprintf(text, sizeof(text), "%d", priority);
+    return strcmp(text, plain->def) == 0 ? 0 : stk_params_set(&s->params, plain, text, err);
+}
+
+int stk_setup_serve(struct stk_setup *s, int32_t usual, struct stk_err *err)
 {
     const struct stk_param *after = stk_param_find("drain.after_s", NULL);
+    int rc = set_plain(s, usual, err);
+
+    if (rc < 0)
+        return rc;
 
     if (s->preempt->pass || s->preempt->fair || stk_params_has(&s->params, after) ||
         s->params.n >= STK_MAX_PARAMS)

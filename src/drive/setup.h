@@ -32,8 +32,9 @@ struct stk_setup {
 int stk_setup_resolve(const struct stk_setup_words *w, struct stk_setup *ret_setup,
                       struct stk_err *err);
 /* What a daemon adds where nobody says otherwise, the policies know reservations, and no guarantees
- * are kept: GPUs are kept free for jobs that others pass for too long. */
-int stk_setup_serve(struct stk_setup *s, struct stk_err *err);
+ * are kept: GPUs are kept free for jobs that others pass for too long. 'usual': the priority of the
+ * default queue, for tier.plain. */
+int stk_setup_serve(struct stk_setup *s, int32_t usual, struct stk_err *err);
 /* Whether "k=v" means anything to the policies of this setup. */
 bool stk_setup_uses(const struct stk_setup *s, const char *kv);
 void stk_setup_describe(const struct stk_setup *s, char *buf, size_t size);

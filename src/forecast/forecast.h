@@ -31,6 +31,10 @@ struct stk_forecast_config {
     const struct stk_predict *predict;
     /* What the user of the job said, for the predictor. NULL: its tenant and its estimate. */
     struct stk_run_kind (*kind)(void *ctx, const struct stk_state *s, uint32_t job);
+    /* What the job will run in all with this chance, in thousandths, given that it has run so far:
+     * where more is known of it than its kind says; 0: nothing is. May be NULL. */
+    stk_time (*known)(void *ctx, const struct stk_state *s, uint32_t job, stk_time so_far,
+                      uint32_t milli);
     void *ctx;
     bool limited; /* jobs are stopped when they have run as long as their estimate */
     /* Where the i-th job asked about starts, in the draw whose start is its P50; not called when
@@ -46,8 +50,21 @@ struct stk_expected {
     stk_time end_p50, end_p90; /* its end, if it does not have to give way; likewise */
 };
 
-/* One row for each job slot asked about, each once, which should be waiting; one that has GPUs
- * starts now. Changes nothing. 0 or -ENOMEM. */
+/* In steps, for who has other things to do meanwhile. The core may change between two steps, but
+ * not go: each draw begins with what it is then. */
+struct stk_forecast;
+int stk_forecast_begin(const struct stk_core *core, const struct stk_forecast_config *cfg,
+                       const uint32_t *jobs, uint32_t n, struct stk_forecast **ret,
+                       struct stk_err *err); /* 0 or -ENOMEM */
+/* About so much work, counted in events of a small core: forks, and events of a large one, count
+ * as several. 1: there is more; 0: it is complete; < 0: it failed. */
+int stk_forecast_step(struct stk_forecast *d, uint32_t events, struct stk_err *err);
+/* Of one that is complete: a row for each job that was asked about. Calls 'where'. */
+void stk_forecast_read(struct stk_forecast *d, struct stk_expected *ret);
+void stk_forecast_free(struct stk_forecast *d); /* NULL is a no-op */
+
+/* All of it at once. One row for each job slot asked about, each once, which should be waiting; one
+ * that has GPUs starts now. Changes nothing. 0 or -ENOMEM. */
 int stk_forecast(const struct stk_core *core, const struct stk_forecast_config *cfg,
                  const uint32_t *jobs, uint32_t n, struct stk_expected *ret, struct stk_err *err);
 

@@ -134,7 +134,7 @@ int stk_gpu_list(struct stk_guard *g, void *args)
     const struct stk_gpu_args *a = args;
     json_t *line = json_object(), *gpus = json_array();
     int64_t limit = a->timeout_ms ? a->timeout_ms : START_LIMIT_MS;
-    char text[NVML_VERSION_SIZE] = "", why[320];
+    char text[NVML_VERSION_SIZE] = "", why[sizeof(struct stk_err) + 20];
     struct stk_nvml nv;
     struct stk_err err;
     int version;

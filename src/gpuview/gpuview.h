@@ -95,6 +95,7 @@ struct stk_gpu_sample {
 struct stk_gpu {
     bool present; /* false: the driver lists it, and gives no answer */
     char uuid[48], name[96], pci[32], error[96];
+    char label[256];     /* what people call it: "0"; its owner may set another, as "node-2:0" */
     int32_t minor, numa; /* -1: not known */
     uint64_t mem_mib;    /* 0: not known */
     bool mig;

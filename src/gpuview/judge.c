@@ -40,7 +40,7 @@ static void say(struct stk_gpu_verdict *v, const char *fmt, ...)
     va_end(ap);
 }
 
-static void say_fault(const struct stk_gpu *g, uint32_t gpu, const struct stk_gpu_rule *rule,
+static void say_fault(const struct stk_gpu *g, const struct stk_gpu_rule *rule,
                       struct stk_gpu_verdict *v)
 {
     char quiet[48];
@@ -50,7 +50,7 @@ static void say_fault(const struct stk_gpu *g, uint32_t gpu, const struct stk_gp
         stk_gpu_text_age(quiet, sizeof(quiet), rule->quiet_s);
         say(v, "; it is used again after %s without another", quiet);
     }
-    say(v, "; when it is well again: stoker undrain --gpu %u", gpu);
+    say(v, "; when it is well again: stoker undrain --gpu %s", g->label);
 }
 
 bool stk_gpuview_is_well(const struct stk_gpus *t, uint32_t gpu, double quiet_s)
@@ -72,7 +72,7 @@ bool stk_gpuview_is_well(const struct stk_gpus *t, uint32_t gpu, double quiet_s)
 }
 
 /* Fills the sentence and returns true when the GPU is not to be trusted. */
-static bool is_faulty(const struct stk_gpu *g, uint32_t gpu, const struct stk_gpu_rule *rule,
+static bool is_faulty(const struct stk_gpu *g, const struct stk_gpu_rule *rule,
                       struct stk_gpu_verdict *v)
 {
     const struct stk_gpu_sample *s = &g->now;
@@ -85,7 +85,7 @@ static bool is_faulty(const struct stk_gpu *g, uint32_t gpu, const struct stk_gp
     else if (s->lost[0] != '\0')
         say(v, " is lost: %s", s->lost);
     else if (g->fault_xid != 0)
-        say_fault(g, gpu, rule, v);
+        say_fault(g, rule, v);
     else if (advised && strcmp(s->recovery, "none") != 0)
         say(v, " is not well, the driver advises: %s", s->recovery);
     else if (rows->known && rows->v > 0)
@@ -232,9 +232,9 @@ void stk_gpuview_judge(const struct stk_gpus *t, uint32_t gpu, const struct stk_
     struct foreign f;
 
     *ret = (struct stk_gpu_verdict){.state = STK_GPU_FREE};
-    say(ret, "GPU %u", gpu);
+    say(ret, "GPU %s", g->label);
     count(&g->now, gpu, owner, ctx, ret, &f);
-    if (is_faulty(g, gpu, rule, ret)) {
+    if (is_faulty(g, rule, ret)) {
         ret->state = STK_GPU_FAULTY;
     } else if (g->now.at_us == 0) {
         ret->state = STK_GPU_UNKNOWN;

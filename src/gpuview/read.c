@@ -210,6 +210,8 @@ int stk_gpuview_list(struct stk_gpus *t, const char *line, size_t len, struct st
         rc = stk_err_set(err, -ENOMEM, "out of memory");
     for (; fresh.gpu && rc == 0 && fresh.n < n; fresh.n++)
         rc = read_gpu(&fresh.gpu[fresh.n], json_array_get(gpus, fresh.n), fresh.n, err);
+    for (uint32_t i = 0; rc == 0 && i < fresh.n; i++)
+        (void)snprintf(fresh.gpu[i].label, sizeof(fresh.gpu[i].label), "%u", i);
     rc = rc < 0 ? rc : read_links(&fresh, json_object_get(root, "links"), err);
     if (rc == 0) {
         text_of(root, "driver", fresh.driver, sizeof(fresh.driver));

@@ -212,55 +212,88 @@ static int status_of(int rc)
     case -ENOENT:
         return 404;
     case -EACCES:
+    case -EPERM:
         return 403;
-    case -EINVAL:
+    case -EBADMSG:
         return 400;
+    case -EINVAL:
+        return 422;
     default:
         return 409;
     }
 }
 
+/* Acts on one of them; its row of the results. -ENOMEM. */
+static int act_next(struct stk_live *l, struct stk_live_request *r, stk_job_number number,
+                    struct stk_err *err)
+{
+    const struct stk_entry *e = stk_entries_find(&l->entries, number);
+    stk_job_number array = e ? e->rec.array : 0;
+    uint32_t index = e ? e->rec.array_index : 0;
+    struct stk_err why = {{0}};
+    int rc = act_on(l, r, number, &why);
+    json_t *one = json_pack("{s:I, s:b}", "id", (json_int_t)number, "ok", rc == 0);
+
+    if (array)
+        (void)json_object_update_new(one, json_pack("{s:I, s:I}", "array_id", (json_int_t)array,
+                                                    "array_index", (json_int_t)index));
+    if (rc == -ENOMEM) {
+        json_decref(one);
+        return stk_err_set(err, rc, "%.200s", why.text);
+    }
+    if (rc < 0) {
+        (void)json_object_set_new(one, "error", json_string(why.text));
+        r->status = status_of(rc);
+        r->denied = rc == -EPERM;
+    }
+    return json_array_append_new(r->results, one) < 0 ? stk_err_set(err, -ENOMEM, "out of memory")
+                                                      : 0;
+}
+
+static const char *refusal_code(const struct stk_live_request *r)
+{
+    if (r->denied)
+        return "not_allowed";
+    switch (r->status) {
+    case 400:
+        return "bad_job";
+    case 403:
+        return "not_yours";
+    case 404:
+        return "no_such_job";
+    case 422:
+        return "unprocessable";
+    default:
+        return "not_possible";
+    }
+}
+
 int stk_live_do_act(struct stk_live *l, struct stk_live_request *r, struct stk_err *err)
 {
-    json_t *results = json_array();
-    int worst = 200;
+    int rc;
 
-    for (uint32_t i = 0; results && i < r->n_numbers; i++) {
-        const struct stk_entry *e = stk_entries_find(&l->entries, r->numbers[i]);
-        stk_job_number array = e ? e->rec.array : 0;
-        uint32_t index = e ? e->rec.array_index : 0;
-        struct stk_err why = {{0}};
-        int rc = act_on(l, r, r->numbers[i], &why);
-        json_t *one = json_pack("{s:I, s:b}", "id", (json_int_t)r->numbers[i], "ok", rc == 0);
-
-        if (array)
-            (void)json_object_update_new(one, json_pack("{s:I, s:I}", "array_id", (json_int_t)array,
-                                                        "array_index", (json_int_t)index));
-
-        if (rc == -ENOMEM) {
-            json_decref(one);
-            json_decref(results);
-            return stk_err_set(err, rc, "%.200s", why.text);
-        }
-        if (rc < 0) {
-            (void)json_object_set_new(one, "error", json_string(why.text));
-            worst = status_of(rc);
-        }
-        (void)json_array_append_new(results, one);
+    if (!r->results) {
+        r->status = 200;
+        r->results = json_array();
     }
-    if (r->n_numbers == 1 && worst != 200) {
-        const char *text = json_string_value(json_object_get(json_array_get(results, 0), "error"));
+    while (r->acted < r->n_numbers) {
+        rc = act_next(l, r, r->numbers[r->acted++], err);
+        if (rc < 0)
+            return rc;
+        if (r->acted < r->n_numbers && stk_live_late(l)) {
+            rc = stk_live_settle(l, r, err); /* ends are seen from now on */
+            return rc < 0 ? rc : 1;
+        }
+    }
+    if (r->n_numbers == 1 && r->status != 200) {
+        const char *text =
+            json_string_value(json_object_get(json_array_get(r->results, 0), "error"));
 
-        r->status = worst;
-        r->answer = stk_live_error(worst == 404   ? "no_such_job"
-                                   : worst == 403 ? "not_yours"
-                                                  : "not_possible",
-                                   text ? text : "");
-        json_decref(results);
+        r->answer = stk_live_error(refusal_code(r), text ? text : "");
         return 0;
     }
     r->status = 200;
-    r->answer = json_pack("{s:o}", "results", results);
+    r->answer = json_pack("{s:O}", "results", r->results);
     return 0;
 }
 

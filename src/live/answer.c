@@ -28,8 +28,12 @@ int stk_answer_error(struct stk_live_request *r, int rc, const struct stk_err *e
 {
     if (rc == -EAGAIN)
         return stk_answer_refuse(r, 503, "unknown_user", err->text);
-    return stk_answer_refuse(r, rc == -ENOMEM ? 500 : 400, rc == -ENOMEM ? "no_memory" : "bad_job",
-                             err->text);
+    if (rc == -EPERM)
+        return stk_answer_refuse(r, 403, "not_allowed", err->text);
+    if (rc == -ENOMEM)
+        return stk_answer_refuse(r, 503, "no_memory", err->text);
+    return stk_answer_refuse(r, rc == -EBADMSG ? 400 : 422,
+                             rc == -EBADMSG ? "bad_job" : "unprocessable", err->text);
 }
 
 /* ---- only tried ---- */
@@ -48,11 +52,12 @@ static int answer_scheduled(struct stk_live *l, struct stk_live_request *r,
                             const struct stk_draft *d)
 {
     r->status = 200;
-    r->answer = json_pack("{s:b, s:s, s:b, s:I, s:i}", "dry_run", 1, "answer", "later",
-                          "starts_now", 0, "expected_start",
-                          (json_int_t)stk_cron_next(&d->spec.cron, &l->zone, l->now / STK_SECOND),
-                          "evicts", 0);
-    return r->answer ? 0 : stk_answer_refuse(r, 500, "no_memory", "out of memory");
+    r->answer =
+        json_pack("{s:b, s:s, s:b, s:I, s:i}", "dry_run", 1, "answer", "later", "starts_now", 0,
+                  "expected_start",
+                  (json_int_t)stk_cron_next(&d->spec.cron, &l->zone, stk_live_wall(l) / STK_SECOND),
+                  "evicts", 0);
+    return r->answer ? 0 : stk_answer_refuse(r, 503, "no_memory", "out of memory");
 }
 
 int stk_live_answer_dry(struct stk_live *l, struct stk_live_request *r, struct stk_draft *d)
@@ -76,7 +81,7 @@ int stk_live_answer_dry(struct stk_live *l, struct stk_live_request *r, struct s
                           t.at > 0 ? json_real((double)t.at / 1e6) : json_null(), "evicts",
                           (json_int_t)t.evicts);
     if (!r->answer)
-        return stk_answer_refuse(r, 500, "no_memory", "out of memory");
+        return stk_answer_refuse(r, 503, "no_memory", "out of memory");
     if (t.answer == STK_TRY_NOW && t.n_pieces > 0)
         (void)json_object_set_new(r->answer, "gpu_indices", gpu_list(t.pieces[0].mask));
     if (t.answer == STK_TRY_LATER || t.answer == STK_TRY_UNKNOWN)
@@ -161,6 +166,20 @@ static int insist(struct stk_live_request *r, const struct stk_draft *d,
     return stk_answer_refuse(r, 409, "deadline", err.text);
 }
 
+int stk_live_answer_later(struct stk_live *l, struct stk_live_request *r, const struct stk_draft *d,
+                          size_t at, json_t *list)
+{
+    struct stk_deadline when;
+
+    if (!has_deadline(d)) {
+        (void)json_array_append_new(list, json_null());
+        return 0;
+    }
+    when = stk_live_judge_deadline(l, d->spec.job.terms.deadline, l->now, NULL);
+    (void)json_array_append_new(list, stk_live_show_deadline(&when));
+    return insist(r, d, &when, at, r->jobs.n);
+}
+
 int stk_live_answer_deadlines(struct stk_live *l, struct stk_live_request *r,
                               struct stk_draft *drafts, size_t n, json_t **ret)
 {
@@ -186,11 +205,11 @@ int stk_live_answer_deadlines(struct stk_live *l, struct stk_live_request *r,
             (void)json_array_append_new(*ret, json_null());
             continue;
         }
-        when = stk_deadline_judge(drafts[i].spec.job.terms.deadline, l->now,
-                                  asked ? &q.when[at] : NULL);
+        when = stk_live_judge_deadline(l, drafts[i].spec.job.terms.deadline, l->now,
+                                       asked ? &q.when[at] : NULL);
         at += asked;
         (void)json_array_append_new(*ret, stk_live_show_deadline(&when));
-        rc = insist(r, &drafts[i], &when, i, n);
+        rc = insist(r, &drafts[i], &when, i, r->jobs.n);
     }
     return rc;
 }

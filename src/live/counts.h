@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+#include "figures/figures.h"
 #include "model/job.h"
 #include "model/time.h"
 
@@ -20,34 +21,39 @@ struct stk_histogram {
 };
 void stk_histogram_add(struct stk_histogram *h, double v);
 
-enum stk_why_evicted {                       /* why a job had to go */
-                       STK_EVICTED_PRIORITY, /* for another job, of its own tenant or where there
-                                                are none */
-                       STK_EVICTED_RECLAIM,  /* for a job of another tenant */
-                       STK_EVICTED_MOVE,     /* to be placed elsewhere */
-                       STK_EVICTED_HAND,     /* somebody said so, or a rule of idleness */
-                       STK_EVICTED_OTHER,
-                       STK_EVICTED_MAX
+/* Why a job had to go. Only the first are preemptions: another job needed its GPUs. */
+enum stk_why_evicted {
+    STK_EVICTED_PRIORITY, /* for another job, of its own tenant or where there are none */
+    STK_EVICTED_RECLAIM,  /* for a job of another tenant */
+    STK_EVICTED_OTHER,    /* to make room, and it is not known for whom */
+    STK_PREEMPTED_MAX,
+    STK_EVICTED_MOVE = STK_PREEMPTED_MAX, /* to be placed elsewhere */
+    STK_EVICTED_HAND,                     /* asked for by a user, or by a rule of idleness */
+    STK_EVICTED_MAX
 };
 const char *stk_evicted_name(enum stk_why_evicted w);
 
 struct stk_tenant_counts {
-    uint64_t started;
-    double waited_s; /* of those that started, together */
+    uint64_t started, starts; /* first starts; restarts included */
+    stk_time waited;          /* before all starts, together */
     uint64_t preempted;
 };
 
 struct stk_live_counts {
-    uint64_t submitted, placed, started, decided;
+    stk_time since;                               /* when the daemon was started */
+    uint64_t submitted, placed, started, decided; /* started: first starts */
     uint64_t ended[STK_CAUSE_MAX];
-    uint64_t evicted[STK_EVICTED_MAX];
-    double lost_gpu_s;           /* work that has to be done again */
-    struct stk_histogram wait;   /* seconds from entering the queue to the first start */
-    struct stk_histogram turn;   /* seconds of a turn, without writing */
-    struct stk_histogram commit; /* seconds of writing */
-    uint64_t failed;             /* turns that could not be written */
+    uint64_t evicted[STK_EVICTED_MAX]; /* counted when the GPUs are given back */
+    stk_gpu_time allocated;            /* by leases that are over, since then */
+    double lost_gpu_s;                 /* work that has to be done again */
+    struct stk_histogram wait;         /* seconds waited before each start */
+    struct stk_histogram turn;         /* seconds of a turn, without writing */
+    struct stk_histogram commit;       /* seconds of writing */
+    uint64_t failed;                   /* turns that could not be written */
     struct stk_tenant_counts *tenant;
     uint32_t n_tenants;
 };
+
+uint64_t stk_preemptions(const struct stk_live_counts *c);
 
 #endif

@@ -4,7 +4,8 @@
  * A description with "schedule" makes one job that is held for ever: the schedule. It is listed,
  * owned and cancelled like any job. When its time has come, a job is submitted from the same
  * description, with the schedule's number in "schedule_id"; unless the one before still waits or
- * runs: then that time is left out. Times that passed while there was no daemon come to one.
+ * runs: then that time is left out. Times that passed while there was no daemon come to one. The
+ * jobs are submitted by a request in the queue of requests, like those of people.
  *
  * What a schedule needs beyond its job (since when it waits, the job it made last) is one value of
  * the store, written in the same transaction as the job that it makes. */
@@ -26,6 +27,7 @@ static struct stk_live_schedule *find(const struct stk_live *l, stk_job_number n
     return NULL;
 }
 
+/* By the wall clock. */
 static void set_next(struct stk_live_schedule *s, const struct stk_zone *z, stk_time from)
 {
     int64_t next = stk_cron_next(&s->cron, z, from / STK_SECOND);
@@ -36,10 +38,12 @@ static void set_next(struct stk_live_schedule *s, const struct stk_zone *z, stk_
 
 static void set_wake(struct stk_live *l)
 {
-    l->cron_wake = STK_NEVER_TIME;
+    stk_time next = STK_NEVER_TIME;
+
     for (uint32_t i = 0; i < l->n_schedules; i++)
-        if (l->schedules[i].next < l->cron_wake)
-            l->cron_wake = l->schedules[i].next;
+        if (l->schedules[i].next < next)
+            next = l->schedules[i].next;
+    l->cron_wake = next;
 }
 
 static int add(struct stk_live *l, const struct stk_live_schedule *s)
@@ -71,7 +75,8 @@ static int keep(struct stk_live *l, struct stk_err *err)
         if (!stk_entries_find(&l->entries, s->number))
             continue;
         (void)json_array_append_new(list, json_pack("[I,I,I]", (json_int_t)s->number,
-                                                    (json_int_t)s->from, (json_int_t)s->last));
+                                                    (json_int_t)(s->firing ? s->stored : s->from),
+                                                    (json_int_t)s->last));
         l->schedules[kept++] = *s;
     }
     l->n_schedules = kept;
@@ -85,11 +90,13 @@ static int keep(struct stk_live *l, struct stk_err *err)
     return rc;
 }
 
-int stk_live_cron_room(const struct stk_live *l, struct stk_err *err)
+int stk_live_cron_room(const struct stk_live *l, uint32_t more, struct stk_err *err)
 {
-    if (l->n_schedules < MAX_SCHEDULES)
+    if (l->n_schedules + more <= MAX_SCHEDULES)
         return 0;
-    return stk_err_set(err, -EINVAL, "there are %d schedules already; cancel one", MAX_SCHEDULES);
+    return stk_err_set(err, -EINVAL,
+                       "there are %u schedules, and at most %d are allowed; cancel one",
+                       l->n_schedules, MAX_SCHEDULES);
 }
 
 int stk_live_cron_add(struct stk_live *l, stk_job_number number, const struct stk_cron *cron,
@@ -97,7 +104,7 @@ int stk_live_cron_add(struct stk_live *l, stk_job_number number, const struct st
 {
     struct stk_live_schedule s = {.number = number, .cron = *cron};
 
-    set_next(&s, &l->zone, l->now);
+    set_next(&s, &l->zone, stk_live_wall(l));
     if (add(l, &s) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory");
     return keep(l, err);
@@ -109,6 +116,8 @@ static int load_one(struct stk_live *l, const json_t *v)
     const struct stk_entry *e =
         stk_entries_find(&l->entries, (stk_job_number)json_integer_value(json_array_get(v, 0)));
     struct stk_live_schedule s = {.last = (stk_job_number)json_integer_value(json_array_get(v, 2))};
+    const stk_time wall = stk_live_wall(l); /* it may have been set back since */
+    stk_time since;
     json_t *spec = e ? stk_live_spec(l, e->rec.spec) : NULL;
     const char *cron =
         json_string_value(json_object_get(json_object_get(spec, "schedule"), "cron"));
@@ -116,7 +125,8 @@ static int load_one(struct stk_live *l, const json_t *v)
 
     if (e && cron && stk_cron_parse(cron, &s.cron, NULL) == 0) {
         s.number = e->number;
-        set_next(&s, &l->zone, (stk_time)json_integer_value(json_array_get(v, 1)));
+        since = (stk_time)json_integer_value(json_array_get(v, 1));
+        set_next(&s, &l->zone, since < wall ? since : wall);
         rc = add(l, &s);
     }
     json_decref(spec);
@@ -150,6 +160,16 @@ void stk_live_cron_forget(struct stk_live *l)
     l->cron_wake = STK_NEVER_TIME;
 }
 
+void stk_live_cron_set_back(struct stk_live *l)
+{
+    const stk_time wall = stk_live_wall(l);
+
+    for (uint32_t i = 0; i < l->n_schedules; i++)
+        if (l->schedules[i].from > wall)
+            set_next(&l->schedules[i], &l->zone, wall);
+    set_wake(l);
+}
+
 static bool lives(const struct stk_live *l, stk_job_number number)
 {
     return number && (stk_entries_find(&l->entries, number) ||
@@ -169,10 +189,12 @@ static void say(struct stk_live *l, stk_job_number number, const json_t *answer)
         l->cfg.log(l->cfg.ctx, text);
 }
 
-/* The description without what the server had added to it. */
+/* The description without what the server had added to it; but for "plain", which limits the rights
+ * of its jobs. */
 static json_t *plain(struct stk_live *l, const struct stk_entry *e)
 {
-    static const char *const ours[] = {"schedule", "uid", "gid", "groups", "user", "home", "shell"};
+    static const char *const ours[] = {"schedule", "uid",  "gid",   "groups",
+                                       "user",     "home", "shell", "cpu_share"};
     json_t *spec = stk_live_spec(l, e->rec.spec);
 
     for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
@@ -180,39 +202,99 @@ static json_t *plain(struct stk_live *l, const struct stk_entry *e)
     return spec;
 }
 
-static int fire(struct stk_live *l, struct stk_live_schedule *s, struct stk_err *err)
+/* Nobody waits for the answer. */
+static void reply_nobody(void *ctx, int http_status, json_t *take_body)
+{
+    (void)ctx;
+    (void)http_status;
+    json_decref(take_body);
+}
+
+/* The request with which its owner would submit its jobs; NULL: out of memory. */
+static struct stk_live_request *request_of(struct stk_live *l, const struct stk_entry *e)
+{
+    struct stk_live_request *r = calloc(1, sizeof(*r));
+    json_t *job = r ? plain(l, e) : NULL, *list = job ? json_pack("[O]", job) : NULL;
+
+    if (list) {
+        *r = (struct stk_live_request){.kind = STK_REQ_SUBMIT,
+                                       .schedule = e->number,
+                                       .who = stk_live_owner(l, e->rec.uid),
+                                       .reply = reply_nobody,
+                                       .jobs = {.n = 1, .list = list}};
+        if (json_is_true(json_object_get(job, "plain"))) { /* it gets no more than it had */
+            r->who.role = STK_ROLE_USER;
+            (void)json_object_del(job, "plain");
+        }
+    } else {
+        free(r);
+        r = NULL;
+    }
+    json_decref(job);
+    return r;
+}
+
+/* False: its jobs are not made, this time. Until they are durable the store has the time before, so
+ * that a daemon that dies meanwhile fires again. */
+static bool fire(struct stk_live *l, struct stk_live_schedule *s)
 {
     const struct stk_entry *e = stk_entries_find(&l->entries, s->number);
-    stk_job_number first = stk_core_state(l->core)->next_number;
-    struct stk_live_request r = {.kind = STK_REQ_SUBMIT};
-    int rc;
+    struct stk_live_request *r;
 
-    set_next(s, &l->zone, l->now);
-    if (!e || lives(l, s->last))
-        return 0;
-    r.who = (struct stk_who){.uid = e->rec.uid, .gid = e->rec.gid, .role = STK_ROLE_USER};
-    (void)snprintf(r.who.user, sizeof(r.who.user), "%s", e->rec.user);
-    r.body = plain(l, e);
-    l->effort = 0;
-    rc = r.body ? stk_live_submit_made(l, &r, &r.who, "schedule_id", json_integer(s->number), err)
-                : 1;
-    if (rc > 0)
-        say(l, s->number, r.answer);
-    else if (rc == 0)
-        s->last = first;
-    json_decref(r.body);
-    json_decref(r.answer);
-    return rc < 0 ? rc : 0;
+    if (!e || s->firing || lives(l, s->last))
+        return false;
+    r = request_of(l, e);
+    if (r)
+        stk_live_enqueue(l, r);
+    else
+        say(l, s->number, NULL);
+    s->firing = r != NULL;
+    return s->firing;
 }
 
 int stk_live_cron_fire(struct stk_live *l, struct stk_err *err)
 {
-    int rc = 0;
+    const stk_time wall = stk_live_wall(l);
+    bool left_out = false;
 
-    for (uint32_t i = 0; i < l->n_schedules && rc == 0; i++)
-        if (l->schedules[i].next <= l->now)
-            rc = fire(l, &l->schedules[i], err);
-    return rc < 0 ? rc : keep(l, err);
+    for (uint32_t i = 0; i < l->n_schedules; i++) {
+        struct stk_live_schedule *s = &l->schedules[i];
+
+        if (s->next > wall)
+            continue;
+        if (!s->firing)
+            s->stored = s->from;
+        set_next(s, &l->zone, wall);
+        left_out |= !fire(l, s);
+    }
+    set_wake(l);
+    return left_out ? keep(l, err) : 0;
+}
+
+int stk_live_cron_done(struct stk_live *l, const struct stk_live_request *r, stk_job_number first,
+                       struct stk_err *err)
+{
+    struct stk_live_schedule *s = find(l, r->schedule);
+
+    if (!s)
+        return 0;
+    s->firing = false;
+    if (first)
+        s->last = first;
+    else
+        say(l, s->number, r->answer);
+    return keep(l, err);
+}
+
+void stk_live_cron_again(struct stk_live *l, stk_job_number number)
+{
+    struct stk_live_schedule *s = number ? find(l, number) : NULL;
+
+    if (!s)
+        return;
+    s->firing = false;
+    set_next(s, &l->zone, s->stored);
+    set_wake(l);
 }
 
 bool stk_live_schedule(const struct stk_live *l, stk_job_number number, stk_time *ret_next,

@@ -8,6 +8,17 @@
 #include "forecast/deadline.h"
 #include "live/state.h"
 
+struct stk_deadline stk_live_judge_deadline(const struct stk_live *l, stk_time deadline,
+                                            stk_time now, const struct stk_expected *when)
+{
+    struct stk_deadline d = stk_deadline_judge(deadline, now, when);
+
+    d.at = stk_live_unnamed(l, d.at);
+    if (d.earliest > 0)
+        d.earliest = stk_live_unnamed(l, d.earliest);
+    return d;
+}
+
 bool stk_live_deadline(struct stk_live *l, stk_job_number number, struct stk_deadline *ret)
 {
     const struct stk_state *s = stk_core_state(l->core);
@@ -16,8 +27,8 @@ bool stk_live_deadline(struct stk_live *l, stk_job_number number, struct stk_dea
 
     if (slot == STK_NONE || s->terms[slot].deadline == 0)
         return false;
-    *ret = stk_deadline_judge(s->terms[slot].deadline, l->cfg.clock(l->cfg.ctx),
-                              stk_live_expected(l, number, &when) ? &when : NULL);
+    *ret = stk_live_judge_deadline(l, s->terms[slot].deadline, l->cfg.clock(l->cfg.ctx),
+                                   stk_live_expected(l, number, &when) ? &when : NULL);
     return true;
 }
 

@@ -8,46 +8,37 @@
  */
 #include "live/state.h"
 
-#define MAX_EFFORT UINT64_C(100000000) /* entries looked at, a few seconds */
-#define STORE_EFFORT 64                /* what a look into the store is worth */
-
-struct seen {
-    stk_job_number array;
-    uint32_t index;
-    enum stk_cause cause;
-    bool ended;
-};
-
-static int see(void *ctx, const struct stk_record *r)
-{
-    *(struct seen *)ctx = (struct seen){r->array, r->array_index, r->cause, r->ended != 0};
-    return 0;
-}
+#define MAX_EFFORT UINT64_C(100000000)   /* entries looked at for a request, in slices, */
+#define MAX_EFFORT_ONE UINT64_C(2000000) /* and for a description, in one: some 0.1 s */
+#define STORE_EFFORT 16                  /* what a look into the store is worth */
 
 int stk_live_effort(struct stk_live *l, uint64_t more, struct stk_err *err)
 {
     l->effort += more;
-    if (l->effort > MAX_EFFORT)
+    l->effort_one += more;
+    if (!l->making && (l->effort > MAX_EFFORT || l->effort_one > MAX_EFFORT_ONE))
         return stk_err_set(
             err, -E2BIG, "too many jobs must be looked at for its dependencies; split the request");
     return 0;
 }
 
 /* What is known of a job, live or ended. -ENOENT: there is none. */
-static int look(struct stk_live *l, stk_job_number number, struct seen *ret, struct stk_err *err)
+static int look(struct stk_live *l, stk_job_number number, struct stk_outcome *ret,
+                struct stk_err *err)
 {
     const struct stk_entry *e = stk_entries_find(&l->entries, number);
     int rc = stk_live_effort(l, e ? 1 : STORE_EFFORT, err);
 
     if (rc < 0)
         return rc;
-    if (e)
-        return see(ret, &e->rec);
-    return stk_store_job_get(l->cfg.store, number, see, ret, err);
+    if (!e)
+        return stk_store_job_outcome(l->cfg.store, number, ret, err);
+    *ret = (struct stk_outcome){e->rec.array, e->rec.array_index, e->rec.cause, e->rec.ended != 0};
+    return 0;
 }
 
 static int add_one(struct stk_live *l, struct stk_live_deps *d, enum stk_dep_type type,
-                   stk_job_number on, const struct seen *s, struct stk_err *err)
+                   stk_job_number on, const struct stk_outcome *s, struct stk_err *err)
 {
     if (stk_core_find(l->core, on) == STK_NONE && !l->making) {
         if (!stk_dep_met(type, s->cause))
@@ -63,7 +54,7 @@ static int add_one(struct stk_live *l, struct stk_live_deps *d, enum stk_dep_typ
 
 /* All elements of an array, of which 's' is the first. */
 static int add_array(struct stk_live *l, struct stk_live_deps *d, const struct stk_spec_dep *w,
-                     struct seen s, struct stk_err *err)
+                     struct stk_outcome s, struct stk_err *err)
 {
     bool open = false, dead = false;
     int rc = 0;
@@ -87,15 +78,19 @@ static int add_array(struct stk_live *l, struct stk_live_deps *d, const struct s
     return 0;
 }
 
-/* The element of an array with that index. Its jobs have numbers in a row and rising indices, so
- * the one with index i is at most i numbers behind the first. -ENOENT: there is none. */
+/* The element of an array with that index; '*ret' is its first one before, and the one found after.
+ * Its jobs have numbers in a row and rising indices, so the one with index i is at most i numbers
+ * behind index 0, and exactly there where no index is left out: we look there first, then halve.
+ * -ENOENT: there is none. */
 static int find_element(struct stk_live *l, stk_job_number array, uint32_t index,
-                        stk_job_number *ret_on, struct seen *ret, struct stk_err *err)
+                        stk_job_number *ret_on, struct stk_outcome *ret, struct stk_err *err)
 {
-    uint64_t lo = array, hi = (uint64_t)array + index;
+    uint64_t lo = array, hi, mid;
 
-    while (lo <= hi) {
-        uint64_t mid = (lo + hi) / 2;
+    if (index < ret->index)
+        return -ENOENT;
+    hi = mid = (uint64_t)array + index - ret->index;
+    for (; lo <= hi; mid = (lo + hi) / 2) {
         int rc = mid < UINT32_MAX ? look(l, (stk_job_number)mid, ret, err) : -ENOENT;
 
         if (rc < 0 && rc != -ENOENT)
@@ -112,11 +107,11 @@ static int find_element(struct stk_live *l, stk_job_number array, uint32_t index
     return -ENOENT;
 }
 
+/* Of an array of which 's' is the first. */
 static int add_element(struct stk_live *l, const struct stk_spec_dep *w, uint32_t index,
-                       struct stk_live_deps *d, struct stk_err *err)
+                       struct stk_outcome s, struct stk_live_deps *d, struct stk_err *err)
 {
     stk_job_number on;
-    struct seen s;
     int rc = find_element(l, w->job, index, &on, &s, err);
 
     if (rc == -ENOENT && w->corresponding)
@@ -131,7 +126,7 @@ static int add_element(struct stk_live *l, const struct stk_spec_dep *w, uint32_
 static int add_word(struct stk_live *l, const struct stk_spec_dep *w, uint32_t own,
                     struct stk_live_deps *d, struct stk_err *err)
 {
-    struct seen s;
+    struct stk_outcome s;
     int rc = look(l, w->job, &s, err);
 
     if (rc == -ENOENT)
@@ -145,7 +140,7 @@ static int add_word(struct stk_live *l, const struct stk_spec_dep *w, uint32_t o
         return add_one(l, d, w->type, w->job, &s, err);
     }
     if (w->corresponding || w->index >= 0)
-        return add_element(l, w, w->corresponding ? own : (uint32_t)w->index, d, err);
+        return add_element(l, w, w->corresponding ? own : (uint32_t)w->index, s, d, err);
     return add_array(l, d, w, s, err);
 }
 
@@ -168,10 +163,10 @@ void stk_live_renew_deps(struct stk_live *l, struct stk_live_deps *d)
 
     for (uint32_t i = 0; i < d->n; i++) {
         struct stk_dep dep = d->deps[i];
-        struct seen s = {.cause = STK_CAUSE_UNKNOWN};
+        struct stk_outcome s = {.cause = STK_CAUSE_UNKNOWN};
 
         if (!dep.whole && stk_core_find(l->core, dep.on) == STK_NONE) {
-            (void)stk_store_job_get(l->cfg.store, dep.on, see, &s, NULL);
+            (void)stk_store_job_outcome(l->cfg.store, dep.on, &s, NULL);
             if (stk_dep_met(dep.type, s.cause) || l->done_number == 0)
                 continue;
             dep = (struct stk_dep){.on = l->done_number, .type = STK_DEP_AFTEROK};

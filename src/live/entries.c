@@ -74,9 +74,51 @@ static uint32_t beyond(const struct stk_entries *t, stk_job_number after)
     return lo;
 }
 
+/* The user's row; NULL: there is none. */
+static struct stk_entry_user *find_user(const struct stk_entries *t, uint32_t uid)
+{
+    for (uint32_t i = 0; i < t->n_users; i++)
+        if (t->users[i].uid == uid)
+            return &t->users[i];
+    return NULL;
+}
+
+/* A row for the user; a row of a user without jobs is used again. */
+static struct stk_entry_user *add_user(struct stk_entries *t, uint32_t uid)
+{
+    struct stk_entry_user *u = find_user(t, uid);
+
+    for (uint32_t i = 0; !u && i < t->n_users; i++)
+        if (t->users[i].n == 0)
+            u = &t->users[i];
+    if (!u && t->n_users == t->cap_users) {
+        uint32_t cap = t->cap_users ? 2 * t->cap_users : 16;
+        struct stk_entry_user *more = realloc(t->users, cap * sizeof(*more));
+
+        if (!more)
+            return NULL;
+        t->users = more;
+        t->cap_users = cap;
+    }
+    if (!u) {
+        u = &t->users[t->n_users++];
+        u->n = 0;
+    }
+    u->uid = uid;
+    return u;
+}
+
+uint32_t stk_entries_of(const struct stk_entries *t, uint32_t uid)
+{
+    const struct stk_entry_user *u = find_user(t, uid);
+
+    return u ? u->n : 0;
+}
+
 int stk_entries_add(struct stk_entries *t, const struct stk_record *rec,
                     struct stk_entry **ret_entry)
 {
+    struct stk_entry_user *u;
     struct stk_entry *e;
 
     if (t->n > 0 && t->slots[t->n - 1].number >= rec->number)
@@ -90,9 +132,11 @@ int stk_entries_add(struct stk_entries *t, const struct stk_record *rec,
         t->slots = more;
         t->cap = cap;
     }
-    e = entry_new(rec);
+    u = add_user(t, rec->uid);
+    e = u ? entry_new(rec) : NULL;
     if (!e)
         return -ENOMEM;
+    u->n++;
     t->slots[t->n++] = (struct stk_entry_slot){rec->number, e};
     t->live++;
     *ret_entry = e;
@@ -130,6 +174,7 @@ void stk_entries_remove(struct stk_entries *t, stk_job_number number)
 
     if (i >= t->n || t->slots[i].number != number || !t->slots[i].entry)
         return;
+    find_user(t, t->slots[i].entry->rec.uid)->n--;
     entry_free(t->slots[i].entry);
     t->slots[i].entry = NULL;
     t->live--;
@@ -142,5 +187,6 @@ void stk_entries_done(struct stk_entries *t)
     for (uint32_t i = 0; i < t->n; i++)
         entry_free(t->slots[i].entry);
     free(t->slots);
+    free(t->users);
     *t = (struct stk_entries){0};
 }

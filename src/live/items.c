@@ -170,6 +170,10 @@ int stk_live_item_next(struct stk_live *l, stk_job_number number, uint32_t *ret_
     struct stk_live_batch *b = NULL;
     int rc;
 
+    if (l->half) {
+        l->asked_for = true;
+        return stk_err_set(err, -EAGAIN, "a long request is being taken in");
+    }
     rc = stk_live_items_flush(l, err); /* it may have said how its last one ended */
     if (rc == 0 && !e)
         return stk_err_set(err, -ENOENT, "there is no job %u", number);
@@ -273,7 +277,7 @@ int stk_live_items_flush(struct stk_live *l, struct stk_err *err)
 
     if (!l->loop)
         return stk_err_set(err, -EAGAIN, "the state could not be read again");
-    while (done < t->n_late && rc == 0) {
+    while (!l->half && done < t->n_late && rc == 0) {
         rc = end_item(l, &t->late[done], err);
         done += rc == 0;
     }

@@ -67,17 +67,15 @@ static int on_submit(struct stk_live *l, struct stk_err *err)
 static int on_started(struct stk_live *l, const struct stk_job *j, stk_time at, struct stk_err *err)
 {
     struct stk_entry *e = stk_entries_find(&l->entries, j->number);
-    bool moved;
 
     if (!e)
         return 0;
     e->rec.started = at;
-    moved = stk_live_logs_found(l, j, e);
-    if (e->rec.first_started != 0)
-        return moved ? stk_store_job_update(l->cfg.store, &e->rec, err) : 0;
-    e->rec.first_started = at;
-    stk_live_count_start(l, j, at);
-    stk_live_outlook_started(l, j, at);
+    (void)stk_live_logs_found(l, j, e);
+    if (e->rec.first_started == 0) {
+        e->rec.first_started = at;
+        stk_live_outlook_started(l, j, at);
+    }
     return stk_store_job_update(l->cfg.store, &e->rec, err);
 }
 
@@ -94,7 +92,8 @@ static int finish(struct stk_live *l, const struct stk_job *j, struct stk_err *e
     e->rec.code = j->exit_code;
     e->rec.restarts = j->restarts;
     e->rec.preemptions = j->preemptions;
-    e->rec.served = j->served;
+    e->rec.served = j->served > e->skipped ? j->served - e->skipped : 0;
+    stk_live_name_dep(l, j);
     if (e->note)
         e->rec.note = e->note;
     l->counts.ended[j->cause < STK_CAUSE_MAX ? j->cause : STK_CAUSE_UNKNOWN]++;
@@ -111,6 +110,8 @@ static int finish_all(struct stk_live *l, struct stk_err *err)
     uint32_t at = s->done_head;
     int rc = 0;
 
+    l->named_dep = 0;
+
     if (l->done_number != 0 && l->done_slot < s->n_jobs &&
         s->jobs[l->done_slot].number == l->done_number &&
         s->jobs[l->done_slot].state == STK_JOB_DONE)
@@ -126,23 +127,37 @@ static int finish_all(struct stk_live *l, struct stk_err *err)
     return rc;
 }
 
+/* For whom: the slot is another job's later. */
+static void name_evictor(const struct stk_state *s, struct stk_event *ev)
+{
+    const uint32_t other = ev->u.evict.for_job.i;
+
+    if (other >= s->n_jobs || s->jobs[other].state == STK_JOB_NONE)
+        return;
+    ev->u.evict.for_number = s->jobs[other].number;
+    ev->u.evict.for_tier = (uint8_t)(s->jobs[other].tier + 1);
+}
+
 void stk_live_journal(void *ctx, const struct stk_event *ev)
 {
     struct stk_live *l = ctx;
     const struct stk_state *s = stk_core_state(l->core);
-    bool of_job = ev->type != STK_EV_NODE_DOWN && ev->type != STK_EV_NODE_UP &&
-                  ev->type != STK_EV_GPUS_OFF && ev->type != STK_EV_NODE_OFF &&
-                  ev->type != STK_EV_TICK && ev->type != STK_EV_SET && ev->type != STK_EV_RESERVE &&
-                  ev->type != STK_EV_UNRESERVE;
-    const struct stk_job *j = of_job ? &s->jobs[ev->job.i] : NULL;
+    const struct stk_job *j = stk_event_is_of_job(ev->type) ? &s->jobs[ev->job.i] : NULL;
+    struct stk_event named = *ev;
     struct stk_err err = {{0}};
     int rc = stk_live_begin(l, &err);
 
     stk_live_count_event(l, ev, j);
+    if (ev->type == STK_EV_EVICT)
+        name_evictor(s, &named);
     if (rc == 0)
-        rc = append(l, ev, j ? j->number : 0, &err);
+        rc = append(l, &named, j ? j->number : 0, &err);
     if (rc == 0 && ev->type == STK_EV_SUBMIT)
         rc = on_submit(l, &err);
+    if (rc == 0 && j)
+        rc = stk_live_lease_event(l, j, ev, &err);
+    if (rc == 0)
+        rc = stk_live_capacity_event(l, ev, &err);
     if (rc == 0 && j && ev->type == STK_EV_STARTED)
         rc = on_started(l, j, ev->at, &err);
     if (rc == 0 && j && ev->type == STK_EV_EXITED && j->kind == STK_KIND_BATCH)

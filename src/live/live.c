@@ -30,6 +30,7 @@ int stk_live_open(const struct stk_live_config *cfg, struct stk_live **ret_live,
     stk_zones_local(&l->zone);
     stk_live_counts_init(l);
     l->last = &l->first;
+    l->long_uid = STK_NONE;
     l->off = calloc(cfg->core.n_nodes, sizeof(*l->off));
     if (!l->off)
         rc = stk_err_set(err, -ENOMEM, "out of memory");
@@ -52,6 +53,9 @@ void stk_live_refuse(struct stk_live *l, int rc, const struct stk_err *err)
         l->taken = r;
     }
     l->last = &l->first;
+    l->open = NULL;
+    l->hidden = 0;
+    l->full = l->half = false;
     stk_live_answer(l, rc, err);
 }
 
@@ -61,9 +65,14 @@ void stk_live_close(struct stk_live *l)
 
     if (!l)
         return;
+    if (l->open && l->in_txn) { /* none of it was ever there; nothing else was written */
+        stk_store_rollback(l->cfg.store);
+        l->in_txn = false;
+        l->torn = true;
+    }
     stk_live_refuse(l, -ECANCELED, &err);
     l->closing = true;
-    if (l->loop && !l->in_txn && stk_live_snapshot(l, &err) < 0)
+    if (l->loop && !l->in_txn && !l->torn && stk_live_snapshot(l, &err) < 0)
         say(l, err.text);
     stk_live_drop(l);
     free(l->off);
@@ -115,6 +124,42 @@ static int try_to_write(struct stk_live *l, struct stk_err *err)
     return rc < 0 ? rc : stk_store_meta_set(l->cfg.store, "trouble", some, sizeof(some), err);
 }
 
+static int begin_turn(struct stk_live *l, struct stk_err *err)
+{
+    int rc = try_to_write(l, err);
+
+    return rc < 0 ? rc : stk_live_items_flush(l, err);
+}
+
+bool stk_live_is_open(const struct stk_live *l)
+{
+    return l->open != NULL;
+}
+
+bool stk_live_asked_for(struct stk_live *l)
+{
+    const bool asked = l->asked_for && !l->open;
+
+    l->asked_for = l->asked_for && !asked;
+    return asked;
+}
+
+/* The wall clock was set forward: no job ran in the time that was skipped. */
+static void skip(struct stk_live *l)
+{
+    const stk_time skipped = l->cfg.skipped ? l->cfg.skipped(l->cfg.ctx) : 0;
+
+    if (skipped == 0 || !l->core)
+        return;
+    for (struct stk_entry *e = stk_entries_next(&l->entries, 0); e;
+         e = stk_entries_next(&l->entries, e->number)) {
+        const uint32_t slot = stk_core_find(l->core, e->number);
+
+        if (slot != STK_NONE && stk_core_state(l->core)->jobs[slot].lease != 0)
+            e->skipped += skipped;
+    }
+}
+
 int stk_live_turn(struct stk_live *l, struct stk_err *err)
 {
     stk_time now = l->cfg.clock(l->cfg.ctx);
@@ -123,11 +168,18 @@ int stk_live_turn(struct stk_live *l, struct stk_err *err)
 
     if (now > l->now)
         l->now = now;
+    skip(l);
     if (!l->loop) /* a turn before could not be undone */
         return stk_err_set(err, -ENOTRECOVERABLE, "the state could not be read again");
-    rc = try_to_write(l, err);
-    rc = rc < 0 ? rc : stk_live_items_flush(l, err);
+    l->slice_ns = stk_live_ns();
+    rc = l->open ? 0 : begin_turn(l, err);
+    if (rc == 0 && !l->open && stk_live_clock_moved(l))
+        rc = stk_live_clock_follow(l, err);
     rc = rc < 0 ? rc : stk_loop_turn(l->loop, l->now, err);
+    l->half = rc == -EINPROGRESS;
+    if (l->half)
+        return 0;
+    l->full = false;
     if (rc == 0) /* what was written without an event: tokens, items, drained GPUs */
         rc = stk_live_commit(l, err);
     l->counts.failed += rc < 0;
@@ -149,22 +201,22 @@ int stk_live_turn(struct stk_live *l, struct stk_err *err)
 
 bool stk_live_pending(const struct stk_live *l)
 {
-    return !l->loop || l->failed || l->first || l->off_changed || l->reserve_look || l->in_txn ||
-           l->n_saved > 0 || l->defrag || l->items.n_late > 0 ||
+    return !l->loop || l->failed || l->first || l->open || l->off_changed || l->reserve_look ||
+           l->in_txn || l->n_saved > 0 || l->defrag || l->items.n_late > 0 ||
            stk_live_waiting_due(l, l->cfg.clock(l->cfg.ctx)) || stk_loop_pending(l->loop) ||
-           stk_live_wake(l) <= l->cfg.clock(l->cfg.ctx);
+           stk_live_wake(l) <= l->cfg.clock(l->cfg.ctx) || stk_live_clock_moved(l);
 }
 
 stk_time stk_live_wake(const struct stk_live *l)
 {
-    stk_time wake = l->core ? stk_core_wake(l->core, l->now) : 0;
+    stk_time wake = l->core ? stk_live_core_wake(l) : 0, by_wall;
 
     for (uint32_t i = 0; i < l->n_waiting; i++)
         wake = l->waiting[i].until < wake ? l->waiting[i].until : wake;
-    if (stk_live_reserve_wake(l) < wake)
-        wake = stk_live_reserve_wake(l);
-    wake = l->rules_wake < wake ? l->rules_wake : wake;
-    return l->cron_wake < wake ? l->cron_wake : wake;
+    by_wall = stk_live_reserve_wake(l);
+    by_wall = l->rules_wake < by_wall ? l->rules_wake : by_wall;
+    by_wall = stk_live_due_at(l, l->cron_wake < by_wall ? l->cron_wake : by_wall);
+    return by_wall < wake ? by_wall : wake;
 }
 
 /* Room for what is off on more nodes. */
@@ -184,8 +236,12 @@ int stk_live_reload(struct stk_live *l, const struct stk_live_config *cfg, struc
 {
     const struct stk_live_config before = l->cfg;
     struct stk_err again = {{0}};
-    int rc;
+    int rc = 0;
 
+    while (l->open && rc == 0) /* tables that it uses are about to change */
+        rc = stk_live_turn(l, err);
+    if (rc < 0)
+        return rc;
     l->closing = true; /* a snapshot now, whatever has happened since the last */
     rc = stk_live_snapshot(l, err);
     l->closing = false;
@@ -208,6 +264,7 @@ int stk_live_reload(struct stk_live *l, const struct stk_live_config *cfg, struc
     l->cfg.limits = cfg->limits;
     l->cfg.teams = cfg->teams;
     l->cfg.share = cfg->share;
+    l->cfg.default_cpu_milli = cfg->default_cpu_milli;
     l->cfg.rules = cfg->rules;
     l->cfg.rules_every = cfg->rules_every;
     rc = stk_live_recover(l, err);
@@ -254,22 +311,41 @@ void stk_live_blame(struct stk_live *l, stk_job_number number, const char *sente
     e->why = strndup(sentence, 500);
 }
 
-/* Told to the core with the next turn; what does not fit into memory is lost, and harmless. */
-static void note_saved(struct stk_live *l, struct stk_entry *e)
+/* The core hears of it with the next turn; what does not fit into memory is lost, and harmless. */
+static bool note_report(struct stk_live *l, struct stk_entry *e)
 {
-    if (e->saved)
-        return;
+    if (e->saved || e->stepped)
+        return true;
     if (l->n_saved == l->cap_saved) {
         size_t cap = l->cap_saved ? 2 * l->cap_saved : 64;
         stk_job_number *more = realloc(l->saved, cap * sizeof(*more));
 
         if (!more)
-            return;
+            return false;
         l->saved = more;
         l->cap_saved = cap;
     }
     l->saved[l->n_saved++] = e->number;
-    e->saved = true;
+    return true;
+}
+
+/* Steps that a running job has done, of how many. */
+static void note_steps(struct stk_live *l, struct stk_entry *e, const json_t *report)
+{
+    const json_t *step = json_object_get(report, "step"), *of = json_object_get(report, "total");
+    const struct stk_state *s = l->core ? stk_core_state(l->core) : NULL;
+    uint32_t slot = s ? stk_core_find(l->core, e->number) : STK_NONE;
+    const struct stk_job *j = slot != STK_NONE ? &s->jobs[slot] : NULL;
+    stk_time now = l->cfg.clock(l->cfg.ctx), ran;
+
+    if (!l->cfg.predict || !step || !of || !j || j->state != STK_JOB_RUNNING)
+        return;
+    now = now > s->now ? now : s->now;
+    ran = stk_job_served(j, now) - j->lost;
+    if (stk_progress_step(&e->steps, ran, json_number_value(step), json_number_value(of),
+                          j->restarts == 0 && j->preemptions == 0) &&
+        stk_progress_due(&e->steps, ran, stk_job_remaining(j, now)) && note_report(l, e))
+        e->stepped = true;
 }
 
 int stk_live_report(struct stk_live *l, const struct stk_who *who, stk_job_number number,
@@ -286,8 +362,9 @@ int stk_live_report(struct stk_live *l, const struct stk_who *who, stk_job_numbe
         json_decref(take_report);
         return rc;
     }
-    if (json_object_get(take_report, "checkpoint"))
-        note_saved(l, e);
+    if (json_object_get(take_report, "checkpoint") && note_report(l, e))
+        e->saved = true;
+    note_steps(l, e, take_report);
     if (json_integer_value(json_object_get(take_report, "step")) > (json_int_t)e->rec.steps)
         e->rec.steps = (uint64_t)json_integer_value(json_object_get(take_report, "step"));
     if (!e->progress) {
@@ -337,19 +414,34 @@ stk_time stk_live_now(const struct stk_live *l)
     return l->now;
 }
 
+/* Jobs that are being made are shown when they are durable. */
+bool stk_live_hides(const struct stk_live *l, stk_job_number number)
+{
+    return l->hidden && number >= l->hidden;
+}
+
 const struct stk_entry *stk_live_entry(const struct stk_live *l, stk_job_number number)
 {
-    return stk_entries_find(&l->entries, number);
+    return stk_live_hides(l, number) ? NULL : stk_entries_find(&l->entries, number);
 }
 
 const struct stk_entry *stk_live_next(const struct stk_live *l, stk_job_number after)
 {
-    return stk_entries_next(&l->entries, after);
+    const struct stk_entry *e = stk_entries_next(&l->entries, after);
+
+    return e && !stk_live_hides(l, e->number) ? e : NULL;
+}
+
+void stk_live_show(const struct stk_live *l, struct stk_live_shown *ret)
+{
+    const struct stk_state *s = stk_core_state(l->core);
+
+    *ret = l->hidden ? l->shown : (struct stk_live_shown){s->n_live, s->n_blocked, s->n_waiting};
 }
 
 uint32_t stk_live_count(const struct stk_live *l)
 {
-    return l->entries.live;
+    return l->hidden ? l->shown.live : l->entries.live;
 }
 
 json_t *stk_live_spec(struct stk_live *l, int64_t spec_id)

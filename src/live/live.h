@@ -15,6 +15,8 @@
 
 #include "core/core.h"
 #include "engine/engine.h"
+#include "figures/figures.h"
+#include "live/progress.h"
 #include "store/store.h"
 
 struct stk_live;
@@ -48,7 +50,13 @@ struct stk_live_last {     /* how long a job may run */
 
 struct stk_live_limits {
     uint32_t max_jobs;          /* that have not ended; default 2,000,000 */
-    uint32_t max_jobs_per_user; /* default 1,000,000 */
+    uint32_t max_jobs_per_user; /* default 100,000; operators may have more */
+};
+
+struct stk_gpu_span { /* GPUs of a node, between two times */
+    uint32_t node;
+    uint64_t mask;
+    stk_time since, until;
 };
 
 struct stk_live_config {
@@ -65,27 +73,37 @@ struct stk_live_config {
     const char *const *gpu_types; /* names; borrowed for life */
     uint32_t n_gpu_types;
     struct stk_live_limits limits;
+    uint64_t slice_ns;             /* that a request is worked on at a time; 0: 10 ms */
     const struct stk_teams *teams; /* whose tables the core has; borrowed; NULL: nobody's */
     bool predict;                  /* run times are predicted from users' own past jobs */
     enum stk_share share;          /* of parts of GPUs, for jobs that say nothing */
+    uint32_t default_cpu_milli; /* per task, for jobs that ask for neither GPUs nor CPUs; 0: none */
     /* Optional: whether the engine can run such a job. -EOPNOTSUPP. */
     int (*can_run)(void *ctx, const json_t *job, struct stk_err *err);
     /* Optional: the tenant that an account means which has another name; NULL: none. */
     const char *(*tenant_of)(void *ctx, const char *account);
+    /* Optional: the role of a user who is not there to ask: of jobs that schedules make, and of
+     * those that users sent to the engine. NULL: user. */
+    enum stk_role (*role_of)(void *ctx, uint32_t uid);
     /* Optional: whether a user who is no operator may give a job this time limit. -EINVAL. */
     int (*may_last)(void *ctx, const struct stk_live_last *ask, struct stk_err *err);
-    const char *no_mps;           /* why there is no MPS here; NULL: there is; borrowed for life */
-    const json_t *rules;          /* a list (docs/spec/rules.md); NULL: none; borrowed for life */
-    stk_time rules_every;         /* how often their conditions are looked at; 0: as usual */
-    stk_time (*clock)(void *ctx); /* microseconds since the Unix epoch */
+    const char *no_mps;   /* why there is no MPS here; NULL: there is; borrowed for life */
+    const json_t *rules;  /* a list (docs/spec/rules.md); NULL: none; borrowed for life */
+    stk_time rules_every; /* how often their conditions are looked at; 0: as usual */
+    /* Microseconds since the Unix epoch. Never goes back, and never stands still; it may be ahead
+     * of the wall clock (daemon/clock.h). */
+    stk_time (*clock)(void *ctx);
+    stk_time (*ahead)(void *ctx);                   /* optional: how far */
+    stk_time (*elapsed)(void *ctx);                 /* optional: CLOCK_BOOTTIME, as of 'clock' */
+    stk_time (*skipped)(void *ctx);                 /* optional: jumped over since last asked */
+    void (*clock_raise)(void *ctx, stk_time least); /* optional: it was this late before */
     int (*signal)(void *ctx, stk_job_number number, int sig, struct stk_err *err); /* optional */
     void (*log)(void *ctx, const char *line); /* optional: notable things, one line each */
-    /* Optional: whether one of these GPUs (of node 0) had an error between the two times that ends
+    /* Optional: whether one of these GPUs of the node had an error between the two times that ends
      * processes. 1: it had, and 'text' says which; 0: none, and 'text' may say something all the
      * same; -EAGAIN: they have not been read since (stk_live_gpus_off() is called when they are).
      */
-    int (*gpu_fault)(void *ctx, uint64_t mask, stk_time since, stk_time until, char *text,
-                     size_t size);
+    int (*gpu_fault)(void *ctx, const struct stk_gpu_span *span, char *text, size_t size);
     /* Optional: an operator wants these GPUs to be used again. */
     void (*gpus_resumed)(void *ctx, uint32_t node, uint64_t mask);
     void *ctx;
@@ -126,7 +144,17 @@ struct stk_entry {
     struct stk_live_logs *logs;  /* its files, where their names have its node; or NULL */
     char *renamed;               /* its name, when it was changed in this life of ours; or NULL */
     bool saved;                  /* it reported a checkpoint, of which the core is still to hear */
+    bool stepped;                /* it reported steps, of which the core is still to hear */
+    struct stk_progress steps;   /* what they say of how long it will run */
     int32_t adopted; /* pid of the process it was made of in this life of ours; 0: none */
+    /* lease.c: */
+    stk_time wait_since; /* since when it waits, as of its last event; 0: it did not */
+    stk_time queued;     /* its time in the queue then, */
+    uint32_t queue_seq;  /* and its place among equals */
+    uint32_t milli;      /* of the lease it has, thousandths of a GPU */
+    bool placed;         /* it has GPUs, and its processes have not started */
+    uint8_t evicted;     /* why it has to go: enum stk_why_evicted + 1; 0: it need not */
+    stk_time skipped;    /* by the wall clock, which was set forward while it ran: not run time */
 };
 
 int stk_live_open(const struct stk_live_config *cfg, struct stk_live **ret_live,
@@ -138,6 +166,11 @@ void stk_live_close(struct stk_live *live);
  * after one that failed writes something even when nothing has happened: 0 means that writing
  * works. */
 int stk_live_turn(struct stk_live *live, struct stk_err *err);
+/* The turn is not over: a long request goes on with the next call of stk_live_turn(), and nothing
+ * may be written into the store before that. */
+bool stk_live_is_open(const struct stk_live *live);
+/* Workers asked for items while a turn was open, and should now ask again; says so once. */
+bool stk_live_asked_for(struct stk_live *live);
 /* Every request that waits is answered with this error. */
 void stk_live_refuse(struct stk_live *live, int rc, const struct stk_err *err);
 bool stk_live_pending(const struct stk_live *live);  /* a turn would have something to do */
@@ -154,11 +187,23 @@ struct stk_asker { /* who asks, and how they are answered */
     void *ctx;
 };
 
+/* Descriptions of one request. Each is parsed and checked: an element of an array takes a third of
+ * the time. */
+#define STK_MAX_SPECS_USER 20000u
+#define STK_MAX_SPECS_TRUSTED 200000u /* of an operator */
+/* Jobs that one request may make: the largest array. */
+#define STK_MAX_JOBS_USER 100000u
+#define STK_MAX_JOBS_TRUSTED 200000u /* of an operator */
+
 /* Descriptions (docs/spec/job.md); all or none. 'key' may be NULL. */
-int stk_live_submit(struct stk_live *live, const struct stk_asker *by, json_t *take_jobs,
+struct stk_many;
+int stk_live_submit(struct stk_live *live, const struct stk_asker *by, struct stk_many *take_jobs,
                     const char *key, bool dry_run);
+/* Bytes of descriptions that wait to be taken in; of one user, or of all (STK_NONE). */
+size_t stk_live_held(const struct stk_live *live, uint32_t uid);
 /* cancel hold release suspend resume requeue, signal ("signal": number in args), update
  * (members of the description that change; null takes one away). */
+bool stk_live_may_change(const char *key); /* update takes it */
 int stk_live_act(struct stk_live *live, const struct stk_asker *by, const char *verb,
                  const stk_job_number *numbers, uint32_t n, json_t *take_args);
 /* A process that runs already becomes a job of 'owner' and has the GPUs of the mask (of node 0) at
@@ -169,6 +214,7 @@ struct stk_live_adoption {
     json_t *job; /* taken over */
     int32_t pid;
     uint64_t start;
+    uint32_t node; /* whose GPUs these are */
     uint64_t mask;
 };
 int stk_live_adopt(struct stk_live *live, const struct stk_asker *by,
@@ -189,6 +235,10 @@ int stk_live_quota(struct stk_live *live, const struct stk_asker *by, const char
                    json_t *take_numbers);
 /* Rows of the tenants that the user is a member of: how many; at most 'max' are written. */
 uint32_t stk_live_teams_of(struct stk_live *live, uint32_t uid, uint32_t *ret, uint32_t max);
+/* What 'who' may ask for in the queue as a member of the tenant (docs/spec/rights.md): {"open",
+ * "tiers", "priority_min", "priority_max", "preempt"}; new reference. */
+json_t *stk_live_show_rights(struct stk_live *live, const struct stk_who *who, uint32_t tenant,
+                             uint32_t queue);
 /* Users and groups that the tenant has as members; new reference. */
 json_t *stk_live_members(const struct stk_live *live, uint32_t tenant);
 /* A reservation (docs/spec/reservations.md) is made (on), or that with the body's "id" removed. */
@@ -266,9 +316,21 @@ stk_time stk_live_now(const struct stk_live *live);
 const struct stk_entry *stk_live_entry(const struct stk_live *live, stk_job_number number);
 /* The next job after 'after' (0: the first) that has not ended, by number; NULL: none. */
 const struct stk_entry *stk_live_next(const struct stk_live *live, stk_job_number after);
+/* The job is being made and is not durable yet: no answer has named it. */
+bool stk_live_hides(const struct stk_live *live, stk_job_number number);
+/* Jobs that have not ended and are durable. */
+struct stk_live_shown {
+    uint32_t live, blocked, waiting;
+};
+void stk_live_show(const struct stk_live *live, struct stk_live_shown *ret);
 uint32_t stk_live_count(const struct stk_live *live);
 /* What has happened since the daemon was started. */
 struct stk_live_counts;
+/* lease.c: what the job has waited in all, up to now. */
+stk_time stk_live_waited(const struct stk_live *l, const struct stk_entry *e, stk_time now);
+
+/* counts.c: GPU time allocated since the daemon was started, by leases that are over and others. */
+stk_gpu_time stk_live_allocated(const struct stk_live *l, stk_time now);
 const struct stk_live_counts *stk_live_counts(const struct stk_live *live);
 /* The description of any job, new reference, or NULL. Secrets are file names only. */
 json_t *stk_live_spec(struct stk_live *live, int64_t spec_id);
@@ -276,6 +338,8 @@ json_t *stk_live_spec(struct stk_live *live, int64_t spec_id);
  * it will end. May be some seconds old. False: that cannot be foreseen. */
 struct stk_expected;
 bool stk_live_expected(struct stk_live *live, stk_job_number number, struct stk_expected *ret);
+/* Forecasts of many jobs are made in slices: the next one. True: there are more. */
+bool stk_live_outlook_step(struct stk_live *live);
 /* Where a job that waits is expected to start, if stk_live_expected() has just been true of it:
  * *ret_n pieces, borrowed until it is asked again; 0: not known. */
 const struct stk_piece *stk_live_expected_where(const struct stk_live *live, stk_job_number number,
@@ -287,11 +351,11 @@ struct stk_deadline;
 bool stk_live_deadline(struct stk_live *live, stk_job_number number, struct stk_deadline *ret);
 /* {"at", "answer", "margin_s", "earliest"} */
 json_t *stk_live_show_deadline(const struct stk_deadline *d);
-/* What would start a job that has not ended now. 0, -ENOENT, -ENOMEM, -EINVAL: what it names is
- * gone from the configuration. */
+/* What would start a job that has not ended now, of what 'who' may do. 0, -EACCES, -ENOENT,
+ * -ENOMEM, -EINVAL: what it names is gone from the configuration. */
 struct stk_remedies;
-int stk_live_remedies(struct stk_live *live, const struct stk_entry *e, struct stk_remedies *ret,
-                      struct stk_err *err);
+int stk_live_remedies(struct stk_live *live, const struct stk_who *who, const struct stk_entry *e,
+                      struct stk_remedies *ret, struct stk_err *err);
 bool stk_live_may(const struct stk_who *who,
                   uint32_t owner_uid); /* act on, and see all of, a job */
 

@@ -47,7 +47,8 @@ static const char *list_names(const char *const *names, uint32_t n, char *buf, s
     size_t len = (size_t)snprintf(buf, size, "%s", n ? "" : "none");
 
     for (uint32_t i = 0; i < n && len < size; i++)
-        len += (size_t)snprintf(buf + len, size - len, "%s%s", i ? ", " : "", names[i]);
+        if (*names[i]) /* else a pool of the past */
+            len += (size_t)snprintf(buf + len, size - len, "%s%s", i ? ", " : "", names[i]);
     return buf;
 }
 
@@ -155,4 +156,24 @@ int stk_live_resolve(struct stk_live *l, struct stk_spec *s, struct stk_err *err
     if (resolve_types(l, s, err) < 0 || resolve_resources(l, s, err) < 0)
         return -EINVAL;
     return stk_live_set_of(l, s, err);
+}
+
+const char *stk_live_noun_name(void *ctx, enum stk_rules_noun noun, uint32_t row)
+{
+    const struct stk_live *l = ctx;
+    const struct stk_core_config *c = &l->cfg.core;
+
+    switch (noun) {
+    case STK_RULES_TENANT:
+        return row < c->n_tenants ? c->tenants[row].name : NULL;
+    case STK_RULES_QUEUE:
+        return row < c->n_queues ? c->queues[row].name : NULL;
+    case STK_RULES_POOL:
+        return row < c->n_pools ? l->cfg.pools[row] : NULL;
+    case STK_RULES_NODE:
+        return row < c->n_nodes ? l->cfg.nodes[row].name : NULL;
+    case STK_RULES_GPU_TYPE:
+        return row < l->cfg.n_gpu_types ? l->cfg.gpu_types[row] : NULL;
+    }
+    return NULL;
 }

@@ -19,9 +19,27 @@
     (60 * STK_SECOND) /* an older error of a shared GPU was not the end of this job                \
                        */
 
-static uint64_t mask_of(const struct stk_state *s, const struct stk_job *j)
+/* Whether a GPU of the job's, on any of its nodes, had an error that ends processes; as
+ * cfg.gpu_fault says it. */
+static int find_fault(struct stk_live *l, const struct stk_job *j, stk_time since, stk_time until,
+                      char *text, size_t size)
 {
-    return j->lease && j->n_pieces > 0 ? s->pieces[j->first_piece].mask : 0;
+    const struct stk_state *s = stk_core_state(l->core);
+    int all = 0;
+
+    for (uint32_t i = 0; j->lease && i < j->n_pieces; i++) {
+        const struct stk_piece *p = &s->pieces[j->first_piece + i];
+        const struct stk_gpu_span span = {p->node.i, p->mask, since, until};
+        char one[256] = "";
+        int rc = p->mask ? l->cfg.gpu_fault(l->cfg.ctx, &span, one, sizeof(one)) : 0;
+
+        if (*one && (rc > 0 || !*text))
+            (void)snprintf(text, size, "%s", one);
+        if (rc > 0)
+            return rc;
+        all = rc == -EAGAIN ? rc : all;
+    }
+    return all;
 }
 
 static void add_note(struct stk_live *l, stk_job_number number, const char *more)
@@ -42,14 +60,13 @@ static int look_at_gpus(struct stk_live *l, const struct stk_job *j, struct stk_
     const struct stk_state *s = stk_core_state(l->core);
     bool shared = s->shapes[j->shape].demand.gpu_milli != 0;
     stk_time since = shared && j->started < ev->at - MAX_BLAME ? ev->at - MAX_BLAME : j->started;
-    uint64_t mask = mask_of(s, j);
     char text[256] = "";
     int rc;
 
-    if (!l->cfg.gpu_fault || !mask ||
+    if (!l->cfg.gpu_fault ||
         (ev->u.exit.cause != STK_CAUSE_FAILED && ev->u.exit.cause != STK_CAUSE_SIGNAL))
         return 0;
-    rc = l->cfg.gpu_fault(l->cfg.ctx, mask, since, ev->at, text, sizeof(text));
+    rc = find_fault(l, j, since, ev->at, text, sizeof(text));
     if (rc > 0) {
         ev->u.exit.cause = STK_CAUSE_GPU;
         ev->u.exit.final = false; /* its exit code says nothing */

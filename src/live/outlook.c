@@ -2,10 +2,12 @@
 /* outlook.c - when waiting jobs will start, and when they and running ones will have ended
  * (forecast/forecast.h), for those who look.
  *
- * Forecasts are made when somebody asks, for all that wait at once, and kept. Nobody else is
- * served meanwhile, so the work is bounded: so many jobs, so many events, fewer draws where the
- * state is large; and afterwards there is a pause of many times as long as it took. What is shown
- * is then some seconds old.
+ * A request makes a forecast for all waiting jobs at once, and the forecast is kept. The one thread
+ * answers nothing else while it works, so the work is bounded (MOST_JOBS, events of a draw, fewer
+ * draws where the state is large) and cut into slices. The request does the first slice, which is
+ * the whole forecast where few jobs wait; stk_live_outlook_step() does the others. Until the last
+ * slice is done the forecast before is shown. Then there is a pause of many times as long as the
+ * forecast took, so what is shown may be some seconds old.
  *
  * Run times are predicted from jobs that have ended: those of the store when it is first asked,
  * and from then on each as it ends. A job is stopped at its time limit, so it runs no longer. The
@@ -15,12 +17,15 @@
 
 #include "core/state.h"
 #include "forecast/calibrate.h"
+#include "forecast/forecast.h"
 #include "live/state.h"
 
 #define MOST_JOBS 500u     /* asked about: the earliest submitted */
 #define MOST_EVENTS 15000u /* of a draw */
 #define MANY_JOBS 20000u   /* with more the state is large, */
 #define FEW_DRAWS 5u       /* ... and this is enough */
+#define FIRST_EVENTS 6000u /* of the slice that is made while somebody asks; */
+#define SLICE_EVENTS 3000u /* of each one after it */
 #define PAST_JOBS 5000u    /* read from the store */
 #define NO_POOL UINT32_MAX /* the store does not know in which pool a job was */
 #define REST 20            /* the pause, in times of what a forecast took; */
@@ -121,8 +126,19 @@ void stk_live_outlook_ended(struct stk_live *l, const struct stk_job *j, uint32_
         stk_predict_ran(l->outlook.predict, &k, j->served);
 }
 
+void stk_live_outlook_stop(struct stk_live *l)
+{
+    struct stk_live_outlook *o = &l->outlook;
+
+    stk_forecast_free(o->making);
+    free(o->asked);
+    o->making = NULL;
+    o->asked = NULL;
+}
+
 void stk_live_outlook_free(struct stk_live *l)
 {
+    stk_live_outlook_stop(l);
     stk_predict_free(l->outlook.predict);
     stk_calibrate_free(l->outlook.calibrate);
     free(l->outlook.rows);
@@ -139,6 +155,22 @@ static struct stk_run_kind kind_of(void *ctx, const struct stk_state *s, uint32_
     const struct stk_entry *e = stk_entries_find(&l->entries, j->number);
 
     return (struct stk_run_kind){e ? e->rec.uid : j->tenant, j->gpus, stk_live_asked(s, job)};
+}
+
+/* Of a job that reports its steps. */
+static stk_time known_of(void *ctx, const struct stk_state *s, uint32_t job, stk_time so_far,
+                         uint32_t milli)
+{
+    const struct stk_live *l = ctx;
+    const struct stk_job *j = &s->jobs[job];
+    const struct stk_entry *e = j->lease ? stk_entries_find(&l->entries, j->number) : NULL;
+    const stk_time limit = s->terms[job].limit;
+    stk_time t;
+
+    if (!e || e->steps.total == 0 || !l->cfg.predict)
+        return 0;
+    t = stk_progress_chance(&e->steps, so_far, milli);
+    return limit && limit < t ? limit : t;
 }
 
 static stk_time now_of(const struct stk_live *l)
@@ -168,6 +200,7 @@ static struct stk_forecast_config how(struct stk_live *l, const struct stk_core 
         .now = now_of(l),
         .predict = l->outlook.predict,
         .kind = kind_of,
+        .known = known_of,
         .ctx = l,
         .limited = true,
         .draws = stk_core_state(core)->n_jobs > MANY_JOBS ? FEW_DRAWS : STK_FORECAST_DRAWS,
@@ -184,15 +217,6 @@ int stk_live_foresee(struct stk_live *l, const struct stk_core *core, const uint
         return stk_err_set(err, -ENOMEM, "out of memory for a forecast");
     cfg = how(l, core);
     return stk_forecast(core, &cfg, jobs, n, ret, err);
-}
-
-/* Of our own jobs, and where they will start. */
-static int foresee(struct stk_live *l, const uint32_t *jobs, uint32_t n, struct stk_expected *ret)
-{
-    struct stk_forecast_config cfg = how(l, l->core);
-
-    cfg.where = keep_place;
-    return stk_forecast(l->core, &cfg, jobs, n, ret, NULL);
 }
 
 static bool waits(const struct stk_job *j)
@@ -219,59 +243,106 @@ static uint32_t who_waits(const struct stk_live *l, stk_job_number asked, uint32
 }
 
 /* Forecasts are corrected by what came of earlier ones; a job's first counts as one. */
-static void correct(struct stk_live *l, const uint32_t *slots, uint32_t n, stk_time now,
+static void correct(struct stk_live *l, stk_time now, stk_job_number number,
                     struct stk_expected *io)
 {
-    const struct stk_state *s = stk_core_state(l->core);
+    struct stk_live_outlook *o = &l->outlook;
+    const uint32_t slot = stk_core_find(l->core, number);
+    const struct stk_job *j = slot != STK_NONE ? &stk_core_state(l->core)->jobs[slot] : NULL;
+    const bool waits_on = io->p50 != STK_NEVER_TIME && io->p50 > now;
 
-    stk_calibrate_now(l->outlook.calibrate, now);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct stk_job *j = &s->jobs[slots[i]];
-        const struct stk_calibrate_of of = {j->pool, j->gpus, now, j->submitted};
-        const bool waits_on = io[i].p50 != STK_NEVER_TIME && io[i].p50 > now;
-
-        if (j->state != STK_JOB_WAITING) /* not before a certain time, or after certain jobs */
-            continue;
-        stk_calibrate_correct(l->outlook.calibrate, &of, &io[i]);
-        if (waits_on && j->number > l->outlook.said) {
-            stk_calibrate_said(l->outlook.calibrate, j->number, now, io[i].p50 - now);
-            l->outlook.said = j->number;
-        }
+    if (!j || j->state != STK_JOB_WAITING) /* not before a certain time, or after certain jobs */
+        return;
+    stk_calibrate_correct(o->calibrate,
+                          &(struct stk_calibrate_of){j->pool, j->gpus, now, j->submitted}, io);
+    if (waits_on && number > o->said) {
+        stk_calibrate_said(o->calibrate, number, now, io->p50 - now);
+        o->said = number;
     }
+}
+
+/* The forecast is complete: it is what is shown from now on. */
+static int keep_rows(struct stk_live *l)
+{
+    struct stk_live_outlook *o = &l->outlook;
+    struct stk_expected *when = calloc(MOST_JOBS, sizeof(*when));
+    const stk_time now = now_of(l);
+
+    if (!when)
+        return -ENOMEM;
+    memset(o->rows, 0, MOST_JOBS * sizeof(*o->rows));
+    o->n_pieces = 0;
+    stk_forecast_read(o->making, when);
+    stk_calibrate_now(o->calibrate, now);
+    o->n = o->n_asked;
+    for (uint32_t i = 0; i < o->n; i++) {
+        correct(l, now, o->asked[i], &when[i]);
+        o->rows[i].number = o->asked[i];
+        o->rows[i].when = when[i];
+    }
+    free(when);
+    return 0;
+}
+
+/* The next slice of the forecast that is being made. */
+static int make_some(struct stk_live *l, uint32_t events)
+{
+    struct stk_live_outlook *o = &l->outlook;
+    const stk_time began = l->cfg.clock(l->cfg.ctx);
+    int rc = stk_forecast_step(o->making, events, NULL);
+
+    if (rc == 0)
+        rc = keep_rows(l);
+    o->made = l->cfg.clock(l->cfg.ctx);
+    o->took += o->made > began ? o->made - began : 0;
+    if (rc <= 0)
+        stk_live_outlook_stop(l);
+    if (rc < 0)
+        o->n = 0;
+    return rc;
+}
+
+static int begin(struct stk_live *l, stk_job_number asked)
+{
+    struct stk_live_outlook *o = &l->outlook;
+    struct stk_forecast_config cfg = how(l, l->core);
+    uint32_t *slots = calloc(MOST_JOBS, sizeof(*slots));
+    int rc = slots ? 0 : -ENOMEM;
+
+    cfg.where = keep_place;
+    o->n_asked = slots ? who_waits(l, asked, slots) : 0;
+    for (uint32_t i = 0; i < o->n_asked; i++)
+        o->asked[i] = stk_core_state(l->core)->jobs[slots[i]].number;
+    if (o->n_asked > 0)
+        rc = stk_forecast_begin(l->core, &cfg, slots, o->n_asked, &o->making, NULL);
+    free(slots);
+    return rc;
 }
 
 static int make(struct stk_live *l, stk_job_number asked)
 {
     struct stk_live_outlook *o = &l->outlook;
-    const struct stk_state *s = stk_core_state(l->core);
-    struct stk_expected *when = calloc(MOST_JOBS, sizeof(*when));
-    uint32_t *slots = calloc(MOST_JOBS, sizeof(*slots)), n = 0;
-    const stk_time began = l->cfg.clock(l->cfg.ctx);
-    int rc = when && slots ? 0 : -ENOMEM;
+    int rc;
 
     if (!o->rows)
         o->rows = calloc(MOST_JOBS, sizeof(*o->rows));
-    rc = o->rows ? rc : -ENOMEM;
-    if (rc == 0) {
-        memset(o->rows, 0, MOST_JOBS * sizeof(*o->rows));
-        o->n_pieces = 0;
-        n = who_waits(l, asked, slots);
-    }
-    if (rc == 0 && n > 0)
-        rc = foresee(l, slots, n, when);
-    if (rc == 0 && n > 0)
-        correct(l, slots, n, now_of(l), when);
-    o->n = rc < 0 ? 0 : n;
-    for (uint32_t i = 0; i < o->n; i++) {
-        o->rows[i].number = s->jobs[slots[i]].number;
-        o->rows[i].when = when[i];
-    }
+    o->asked = calloc(MOST_JOBS, sizeof(*o->asked));
     o->seq = l->seq;
+    o->took = 0;
     o->made = l->cfg.clock(l->cfg.ctx);
-    o->took = o->made > began ? o->made - began : 0;
-    free(when);
-    free(slots);
-    return rc;
+    rc = o->rows && o->asked ? begin(l, asked) : -ENOMEM;
+    if (!o->making) {
+        o->n = 0;
+        stk_live_outlook_stop(l);
+        return rc;
+    }
+    /* a fork of a large core takes long: not while somebody asks */
+    return stk_core_state(l->core)->n_jobs > MANY_JOBS ? 0 : make_some(l, FIRST_EVENTS);
+}
+
+bool stk_live_outlook_step(struct stk_live *l)
+{
+    return l->outlook.making && make_some(l, SLICE_EVENTS) > 0;
 }
 
 static const struct stk_live_expect *find(const struct stk_live *l, stk_job_number number)
@@ -299,9 +370,20 @@ static bool due(const struct stk_live *l, stk_job_number number)
     const stk_time age = l->cfg.clock(l->cfg.ctx) - o->made,
                    rest = o->took * REST > LEAST_REST ? o->took * REST : LEAST_REST;
 
+    if (o->making)
+        return false;
     if (!o->rows || age < 0)
         return true;
     return age >= rest && (o->seq != l->seq || age >= LASTS || !find(l, number));
+}
+
+/* What a job that has GPUs will run in all with this chance. */
+static stk_time run_of(struct stk_live *l, uint32_t slot, const struct stk_run_kind *k,
+                       stk_time so_far, uint32_t milli)
+{
+    const stk_time known = known_of(l, stk_core_state(l->core), slot, so_far, milli);
+
+    return known > so_far ? known : stk_predict_limited(l->outlook.predict, k, so_far, milli);
 }
 
 /* Of a job that has GPUs: how much longer it runs. */
@@ -314,8 +396,8 @@ static void of_running(struct stk_live *l, uint32_t slot, struct stk_expected *r
                    so_far = worked > 0 ? worked : 0;
 
     *ret = (struct stk_expected){.p10 = j->started, .p50 = j->started, .p90 = j->started};
-    ret->end_p50 = now + stk_predict_limited(l->outlook.predict, &k, so_far, 500) - so_far;
-    ret->end_p90 = now + stk_predict_limited(l->outlook.predict, &k, so_far, 900) - so_far;
+    ret->end_p50 = now + run_of(l, slot, &k, so_far, 500) - so_far;
+    ret->end_p90 = now + run_of(l, slot, &k, so_far, 900) - so_far;
 }
 
 bool stk_live_expected(struct stk_live *l, stk_job_number number, struct stk_expected *ret)

@@ -41,15 +41,16 @@ static int read_number(const char *key, const json_t *v, struct stk_set *s, stru
         s->value = json_integer_value(v);
         if (json_is_integer(v) && s->value >= 0 && s->value <= STK_MAX_KEEP_UP)
             return 0;
-        return stk_err_set(err, -EINVAL,
+        return stk_err_set(err, -EBADMSG,
                            "%s: must be a number of jobs (0 to %d), null for none, or \"config\"",
                            key, STK_MAX_KEEP_UP);
     }
-    if (!json_is_number(v) || milli < 0 || milli > 1e10 || fabs(milli - round(milli)) > 1e-6)
-        return stk_err_set(err, -EINVAL,
-                           "%s: must be a number from 0 on, in thousandths, null for none, or "
-                           "\"config\"",
+    if (!json_is_number(v) || milli < 0 || milli > 1e10)
+        return stk_err_set(err, -EBADMSG,
+                           "%s: must be a number from 0 to 10000000, null for none, or \"config\"",
                            key);
+    if (fabs(milli - round(milli)) > 1e-6)
+        return stk_err_set(err, -EINVAL, "%s: must be in thousandths, got %g", key, milli / 1000);
     s->value = s->column == STK_SET_MEM ? llround(milli * 1.024) : llround(milli);
     return 0;
 }
@@ -74,7 +75,7 @@ static bool by_type(enum stk_set_kind k)
     return k == STK_SET_LIMIT || k == STK_SET_GUARANTEE;
 }
 
-/* How many there are, or -EINVAL. */
+/* How many there are. -EBADMSG: the body breaks the schema; -EINVAL: it cannot be set here. */
 static int read_sets(const struct stk_live *l, const struct stk_live_request *r,
                      struct stk_set sets[MAX_SETS], struct stk_err *err)
 {
@@ -93,7 +94,7 @@ static int read_sets(const struct stk_live *l, const struct stk_live_request *r,
             continue;
         if (i == MAX_SETS)
             return stk_err_set(
-                err, -EINVAL,
+                err, -EBADMSG,
                 "\"%.40s\" is not known; a tenant has limit, guarantee, weight, keep_up, cpus and "
                 "mem_gib, and gpu_type says of which GPUs",
                 key);
@@ -141,7 +142,8 @@ int stk_live_do_quota(struct stk_live *l, struct stk_live_request *r, struct stk
         return refuse(r, 403, "not_allowed", "changing quotas needs the role operator");
     n = read_sets(l, r, sets, &why);
     if (n < 0)
-        return refuse(r, 400, "bad_quota", why.text);
+        return refuse(r, n == -EBADMSG ? 400 : 422, n == -EBADMSG ? "bad_quota" : "unprocessable",
+                      why.text);
     rc = try_sets(l, sets, n, &why);
     if (rc == -ENOMEM)
         return stk_err_set(err, rc, "out of memory");

@@ -14,8 +14,8 @@ static stk_time no_time(void *ctx)
 {
     const struct stk_live *l = ctx;
 
-    return l->first || l->off_changed || l->sets.look || l->n_saved > 0 || l->defrag ||
-                   l->cron_wake <= l->now || l->rules_wake <= l->now ||
+    return l->first || l->open || l->off_changed || l->sets.look || l->n_saved > 0 || l->defrag ||
+                   l->cron_wake <= stk_live_wall(l) || l->rules_wake <= stk_live_wall(l) ||
                    stk_live_waiting_due(l, l->now)
                ? 0
                : STK_NEVER_TIME;
@@ -44,6 +44,7 @@ static const struct stk_watch_ops watch_ops = {.report = stk_live_reported,
 
 void stk_live_drop(struct stk_live *l)
 {
+    stk_live_outlook_stop(l);
     stk_loop_free(l->loop);
     stk_core_free(l->core);
     stk_entries_done(&l->entries);
@@ -184,7 +185,10 @@ static int load_entry(void *ctx, const struct stk_record *rec)
         return 0;                                             /* reported by check_entries */
     now.queue = stk_live_queue_name(l, s->terms[slot].queue); /* the one it had may be gone */
     now.tenant = stk_live_tenant_name(l, s->jobs[slot].tenant);
-    return stk_entries_add(&l->entries, &now, &e);
+    if (stk_entries_add(&l->entries, &now, &e) < 0)
+        return -ENOMEM;
+    stk_live_lease_load(l, e);
+    return 0;
 }
 
 /* The core and the records must agree on which jobs have not ended. */
@@ -195,8 +199,8 @@ static int check_entries(const struct stk_live *l, struct stk_err *err)
     if (l->entries.live != s->n_live)
         return stk_err_set(err, -EUCLEAN,
                            "the store disagrees with itself: %u jobs by the journal, %u by the "
-                           "records; run: stoker store check",
-                           s->n_live, l->entries.live);
+                           "records; run: stoker store check --state %s",
+                           s->n_live, l->entries.live, stk_store_dir(l->cfg.store));
     return 0;
 }
 
@@ -234,25 +238,28 @@ static int make(struct stk_live *l, struct stk_err *err)
  * what comes next is written under these. */
 static int change_tables(struct stk_live *l, struct replay *r, struct stk_err *err)
 {
-    struct stk_bytes bytes = {.mem = &l->mem};
+    struct stk_bytes bytes = {.mem = &l->mem}, now = {.mem = &l->mem};
     struct stk_core *core = NULL;
     int rc;
 
     if (!r->tables.changed)
         return 0;
-    rc = stk_core_save(l->core, &bytes, err);
+    rc = stk_live_renamed_check(l, &r->tables.old, err);
+    rc = rc < 0 ? rc : stk_core_save(l->core, &bytes, err);
     rc = rc < 0 ? rc : stk_core_new(&l->cfg.core, &l->mem, &core, err);
     rc = rc < 0 ? rc : stk_core_load(core, bytes.data, bytes.n, err);
+    rc = rc < 0 ? rc : stk_core_save(core, &now, err); /* by the names of today */
     rc = rc < 0 ? rc : stk_store_begin(l->cfg.store, err);
-    if (rc == 0 && r->n > 0)
+    if (rc == 0 && l->seq > 0)
         rc = stk_store_snapshot_put(
             l->cfg.store,
-            &(struct stk_snapshot){l->seq, stk_core_state(core)->now, bytes.data, bytes.n}, err);
+            &(struct stk_snapshot){l->seq, stk_core_state(core)->now, now.data, now.n}, err);
     rc = rc < 0
              ? rc
              : stk_store_meta_set(l->cfg.store, "teams", r->tables.now.data, r->tables.now.n, err);
     rc = rc < 0 ? rc : stk_store_commit(l->cfg.store, err);
     stk_bytes_done(&bytes);
+    stk_bytes_done(&now);
     if (rc < 0) {
         stk_core_free(core);
         return rc;
@@ -310,10 +317,15 @@ int stk_live_recover(struct stk_live *l, struct stk_err *err)
         return rc;
     load_drained(l);
     stk_live_reserve_load(l);
+    if (l->cfg.clock_raise)
+        l->cfg.clock_raise(l->cfg.ctx, stk_live_clock_least(l));
     l->now = l->cfg.clock(l->cfg.ctx);
     if (l->now < stk_core_state(l->core)->now)
-        l->now = stk_core_state(l->core)->now; /* the clock was set back */
+        l->now = stk_core_state(l->core)->now;
+    if (l->counts.since == 0)
+        l->counts.since = l->now;
     rc = stk_live_rules_load(l, err);
+    rc = rc < 0 ? rc : stk_live_capacity_load(l, err);
     if (rc == 0)
         stk_live_quota_tell(l);
     if (rc < 0)

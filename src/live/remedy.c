@@ -13,7 +13,8 @@
 
 struct described {
     struct stk_live *l;
-    uint32_t uid;
+    const struct stk_who *who; /* asks */
+    uint32_t uid;              /* its owner */
     json_t *json;
     struct stk_spec spec;
 };
@@ -62,23 +63,39 @@ static int tenant(void *ctx, uint32_t to, struct stk_job_spec *ret)
     return with(d, "tenant", stk_core_state(d->l->core)->tenants[to].name, ret);
 }
 
-int stk_live_remedies(struct stk_live *l, const struct stk_entry *e, struct stk_remedies *ret,
-                      struct stk_err *err)
+static int allow(void *ctx, struct stk_job_spec *io)
+{
+    const struct described *d = ctx;
+    const struct stk_job_spec *is = &d->spec.job;
+
+    if (d->who->role >= STK_ROLE_OPERATOR && io->priority == is->priority && io->tier == is->tier &&
+        io->terms.queue == is->terms.queue && io->tenant == is->tenant)
+        return 0; /* it stays plain, if it is */
+    return stk_live_allow(d->l, d->who, d->uid, io, NULL);
+}
+
+int stk_live_remedies(struct stk_live *l, const struct stk_who *who, const struct stk_entry *e,
+                      struct stk_remedies *ret, struct stk_err *err)
 {
     const struct stk_state *s = stk_core_state(l->core);
     uint32_t slot = stk_core_find(l->core, e->number), forks = FORKED_JOBS / (s->n_jobs + 1);
-    struct described d = {.l = l, .uid = e->rec.uid, .json = stk_live_spec(l, e->rec.spec)};
+    struct described d = {
+        .l = l, .who = who, .uid = e->rec.uid, .json = stk_live_spec(l, e->rec.spec)};
     struct stk_remedy_ask ask = {.job = {slot},
                                  .now = l->now > s->now ? l->now : s->now,
                                  .part = part,
                                  .queue = queue,
                                  .tenant = tenant,
+                                 .allow = allow,
                                  .ctx = &d};
     int rc = d.json ? stk_live_read(l, d.uid, d.json, &d.spec, err)
                     : stk_err_set(err, -ENOMEM, "out of memory");
 
     if (slot == STK_NONE)
         rc = stk_err_set(err, -ENOENT, "there is no job %u", e->number);
+    if (rc == 0 && !stk_live_may(who, e->rec.uid))
+        rc = stk_err_set(err, -EACCES, "job %u belongs to %s", e->number, e->rec.user);
+    ask.most_priority = rc < 0 ? 0 : stk_live_rights(l, who, d.uid, &d.spec.job).most;
     ask.spec = &d.spec.job;
     ask.most_forks = forks > STK_REMEDY_FORKS ? STK_REMEDY_FORKS
                      : forks < LEAST_FORKS    ? LEAST_FORKS

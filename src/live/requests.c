@@ -4,12 +4,20 @@
 #include <string.h>
 
 #include "core/defrag.h"
+#include "core/settings.h"
 #include "core/state.h"
 #include "live/state.h"
+
+#define SLICE_NS UINT64_C(10000000) /* that requests are worked on before the loop polls again */
 
 json_t *stk_live_error(const char *code, const char *message)
 {
     return json_pack("{s:{s:s, s:s}}", "error", "code", code, "message", message);
+}
+
+bool stk_live_late(const struct stk_live *l)
+{
+    return stk_live_ns() - l->slice_ns > (l->cfg.slice_ns ? l->cfg.slice_ns : SLICE_NS);
 }
 
 static void request_free(struct stk_live_request *r)
@@ -17,6 +25,9 @@ static void request_free(struct stk_live_request *r)
     json_decref(r->body);
     json_decref(r->answer);
     json_decref(r->made);
+    json_decref(r->results);
+    stk_many_done(&r->jobs);
+    stk_live_taking_free(r->taking);
     free(r->key);
     free(r->numbers);
     free(r);
@@ -35,23 +46,29 @@ static struct stk_live_request *request_new(const struct stk_asker *by, enum stk
     return r;
 }
 
+void stk_live_enqueue(struct stk_live *l, struct stk_live_request *take)
+{
+    *l->last = take;
+    l->last = &take->next;
+}
+
 static int enqueue(struct stk_live *l, struct stk_live_request *r)
 {
-    *l->last = r;
-    l->last = &r->next;
+    stk_live_enqueue(l, r);
     return 0;
 }
 
-int stk_live_submit(struct stk_live *l, const struct stk_asker *by, json_t *take_jobs,
+int stk_live_submit(struct stk_live *l, const struct stk_asker *by, struct stk_many *take_jobs,
                     const char *key, bool dry_run)
 {
     struct stk_live_request *r = request_new(by, STK_REQ_SUBMIT);
 
     if (!r) {
-        json_decref(take_jobs);
+        stk_many_done(take_jobs);
         return -ENOMEM;
     }
-    r->body = take_jobs;
+    r->jobs = *take_jobs;
+    *take_jobs = (struct stk_many){0};
     r->dry_run = dry_run;
     r->key = key ? strdup(key) : NULL;
     if (key && !r->key) {
@@ -59,6 +76,17 @@ int stk_live_submit(struct stk_live *l, const struct stk_asker *by, json_t *take
         return -ENOMEM;
     }
     return enqueue(l, r);
+}
+
+size_t stk_live_held(const struct stk_live *l, uint32_t uid)
+{
+    const struct stk_live_request *const lists[] = {l->first, l->taken};
+    size_t n = 0;
+
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
+        for (const struct stk_live_request *r = lists[i]; r; r = r->next)
+            n += uid == STK_NONE || r->who.uid == uid ? r->jobs.bytes : 0;
+    return n;
 }
 
 int stk_live_act(struct stk_live *l, const struct stk_asker *by, const char *verb,
@@ -205,8 +233,33 @@ static int apply_off(struct stk_live *l, struct stk_loop *loop, stk_time now, st
     return rc;
 }
 
-/* Jobs that reported a checkpoint: from now on they have less at stake. */
-static int apply_saved(struct stk_live *l, struct stk_loop *loop, stk_time now, struct stk_err *err)
+/* What its steps say of how long it will run becomes what is expected of it, within its limit. */
+static int apply_steps(struct stk_live *l, struct stk_loop *loop, struct stk_entry *e,
+                       uint32_t slot, struct stk_err *err)
+{
+    const struct stk_state *s = stk_core_state(l->core);
+    const struct stk_job *j = &s->jobs[slot];
+    const struct stk_terms *t = &s->terms[slot];
+    const stk_time limit = t->limit ? t->limit : STK_MAX_DURATION,
+                   ran = stk_job_served(j, l->now) - j->lost, least = ran + STK_SECOND;
+    stk_time total = e->steps.total > least ? e->steps.total : least;
+    struct stk_event ev = {.at = l->now, .type = STK_EV_UPDATE, .job = {slot}};
+
+    total = total < limit ? total : limit;
+    e->steps.told = true;
+    e->steps.told_at = ran;
+    ev.u.update.priority = j->priority - stk_settings_shift(s, slot);
+    ev.u.update.estimate = total;
+    ev.u.update.asked = t->asked;
+    ev.u.update.limit = limit;
+    ev.u.update.expected = true;
+    return total == j->estimate ? 0 : stk_loop_apply(loop, &ev, err);
+}
+
+/* Jobs that reported a checkpoint have less at stake from now on; of those that reported steps it
+ * is known when they will end. */
+static int apply_reports(struct stk_live *l, struct stk_loop *loop, stk_time now,
+                         struct stk_err *err)
 {
     const struct stk_state *s = stk_core_state(l->core);
     int rc = 0;
@@ -215,10 +268,14 @@ static int apply_saved(struct stk_live *l, struct stk_loop *loop, stk_time now, 
         struct stk_entry *e = stk_entries_find(&l->entries, l->saved[i]);
         uint32_t slot = stk_core_find(l->core, l->saved[i]);
         const struct stk_job *j = slot != STK_NONE ? &s->jobs[slot] : NULL;
+        const bool saved = e && e->saved, stepped = e && e->stepped;
 
         if (e)
-            e->saved = false;
-        if (j && j->lease && (j->state == STK_JOB_RUNNING || j->state == STK_JOB_STOPPING)) {
+            e->saved = e->stepped = false;
+        if (stepped && j && j->state == STK_JOB_RUNNING)
+            rc = apply_steps(l, loop, e, slot, err);
+        if (rc == 0 && saved && j && j->lease &&
+            (j->state == STK_JOB_RUNNING || j->state == STK_JOB_STOPPING)) {
             const struct stk_event ev = {
                 .at = now, .type = STK_EV_CHECKPOINT, .job = {slot}, .lease = j->lease};
 
@@ -293,52 +350,126 @@ static int do_one(struct stk_live *l, struct stk_live_request *r, struct stk_err
     return stk_live_do_drain(l, r, err);
 }
 
+/* Takes the next request out of the queue: the oldest, but a user whose request kept all others
+ * waiting comes after them until a turn has served one of them. What one user asks for is done in
+ * its order. */
+static struct stk_live_request *take_next(struct stk_live *l)
+{
+    struct stk_live_request **at = &l->first, *r;
+
+    while (*at && (*at)->who.uid == l->long_uid)
+        at = &(*at)->next;
+    if (!*at)
+        at = &l->first;
+    r = *at;
+    *at = r->next;
+    if (l->last == &r->next)
+        l->last = at;
+    r->next = l->taken;
+    l->taken = r;
+    return r;
+}
+
+int stk_live_settle(struct stk_live *l, struct stk_live_request *r, struct stk_err *err)
+{
+    struct stk_live_request **at = &l->taken;
+    const int rc = stk_live_commit(l, err);
+
+    if (rc < 0)
+        return rc;
+    while (*at != r)
+        at = &(*at)->next;
+    *at = r->next;
+    stk_live_answer(l, 0, NULL);
+    l->taken = r;
+    r->next = NULL;
+    r->durable = false;
+    r->settled = true;
+    r->kept = r->acted;
+    return 0;
+}
+
+/* The request that was begun goes on. */
+static int go_on(struct stk_live *l, struct stk_err *err)
+{
+    struct stk_live_request *r = l->open;
+    int rc = do_one(l, r, err);
+
+    if (rc > 0)
+        return -EINPROGRESS;
+    l->open = NULL;
+    l->hidden = 0;
+    l->long_uid = r->who.uid;
+    l->full = true; /* it is answered before another one begins */
+    return rc;
+}
+
+static int take_requests(struct stk_live *l, struct stk_err *err)
+{
+    bool others = false;
+    int rc = 0;
+
+    while (l->first && rc == 0 && !l->full) {
+        struct stk_live_request *r = take_next(l);
+        const stk_job_number next = stk_core_state(l->core)->next_number;
+
+        stk_live_show(l, &l->shown);
+        others |= r->who.uid != l->long_uid;
+        rc = do_one(l, r, err);
+        if (rc > 0) {
+            l->open = r;
+            l->hidden = r->kind == STK_REQ_SUBMIT ? next : 0;
+            return -EINPROGRESS;
+        }
+        l->full = stk_live_late(l);
+    }
+    if (others)
+        l->long_uid = STK_NONE;
+    return rc;
+}
+
 int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err)
 {
     struct stk_live *l = ctx;
-    int rc = l->sets.look ? stk_live_sets_renew(l, err) : 0;
+    int rc = l->open ? go_on(l, err) : 0;
 
-    while (l->first && rc == 0) {
-        struct stk_live_request *r = l->first;
-
-        l->first = r->next;
-        if (!l->first)
-            l->last = &l->first;
-        r->next = l->taken;
-        l->taken = r;
-        rc = do_one(l, r, err);
-    }
-    if (rc == 0 && l->cron_wake <= now)
+    if (rc == 0 && l->sets.look)
+        rc = stk_live_sets_renew(l, err);
+    rc = rc < 0 ? rc : take_requests(l, err);
+    if (rc == 0 && l->cron_wake <= stk_live_wall(l))
         rc = stk_live_cron_fire(l, err);
-    if (rc == 0 && l->rules_wake <= now)
+    if (rc == 0 && l->rules_wake <= stk_live_wall(l))
         rc = stk_live_rules_step(l, err);
     if (rc == 0 && stk_live_waiting_due(l, now))
         rc = stk_live_waiting_apply(l, err);
     if (rc == 0 && l->defrag)
         rc = apply_moves(l, loop, now, err);
     if (rc == 0 && l->n_saved > 0)
-        rc = apply_saved(l, loop, now, err);
-    if (rc == 0 && (l->reserve_look || stk_live_reserve_wake(l) <= now))
+        rc = apply_reports(l, loop, now, err);
+    if (rc == 0 && (l->reserve_look || stk_live_reserve_wake(l) <= stk_live_wall(l)))
         rc = stk_live_reserve_go_on(l, err);
     if (rc == 0 && l->off_changed)
         rc = apply_off(l, loop, now, err);
     return rc;
 }
 
-static void fail_one(struct stk_live_request *r, int rc, const struct stk_err *err)
+static void fail_one(struct stk_live_request *r, int rc, const char *why)
 {
     const char *code = "cannot_write";
+    struct stk_err text;
 
     json_decref(r->answer);
     r->status = 507;
     if (rc == -ENOMEM) {
-        r->status = 500;
+        r->status = 503;
         code = "no_memory";
     } else if (rc == -ECANCELED) {
         r->status = 503;
         code = "stopping";
     }
-    r->answer = stk_live_error(code, err->text);
+    (void)stk_err_set(&text, rc, "%u of %u jobs were acted on, then: %.200s", r->kept, r->n_numbers,
+                      why);
+    r->answer = stk_live_error(code, r->kept > 0 ? text.text : why);
 }
 
 void stk_live_answer(struct stk_live *l, int rc, const struct stk_err *err)
@@ -356,8 +487,10 @@ void stk_live_answer(struct stk_live *l, int rc, const struct stk_err *err)
     while (order) {
         struct stk_live_request *next = order->next;
 
-        if (rc < 0 && !order->durable)
-            fail_one(order, rc, err);
+        if (rc < 0 && !order->durable) {
+            fail_one(order, rc, err ? err->text : "");
+            stk_live_cron_again(l, order->schedule);
+        }
         order->reply(order->ctx, order->status, order->answer);
         order->answer = NULL;
         request_free(order);

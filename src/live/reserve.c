@@ -252,13 +252,14 @@ static int64_t next_start(const json_t *o, int64_t after_s)
 
 static int make_window(struct stk_live *l, json_t *o, int64_t start_s, struct stk_err *err)
 {
-    struct stk_booking_spec k = {.number = stk_core_next_booking(l->core),
-                                 .tag = (uint32_t)stk_whole(o, "id"),
-                                 .gpus = (uint32_t)stk_whole(o, "gpus"),
-                                 .start = start_s * STK_SECOND,
-                                 .end = (start_s + stk_whole(o, "for_s")) * STK_SECOND,
-                                 .grace = stk_whole(o, "grace_s") * STK_SECOND,
-                                 .evict = json_is_true(json_object_get(o, "evict"))};
+    struct stk_booking_spec k = {
+        .number = stk_core_next_booking(l->core),
+        .tag = (uint32_t)stk_whole(o, "id"),
+        .gpus = (uint32_t)stk_whole(o, "gpus"),
+        .start = stk_live_named(l, start_s * STK_SECOND),
+        .end = stk_live_named(l, (start_s + stk_whole(o, "for_s")) * STK_SECOND),
+        .grace = stk_whole(o, "grace_s") * STK_SECOND,
+        .evict = json_is_true(json_object_get(o, "evict"))};
     const struct stk_event ev = {
         .at = l->now, .type = STK_EV_RESERVE, .job = {STK_NONE}, .u.booking = &k};
     const json_t *nodes = json_object_get(o, "nodes");
@@ -285,7 +286,7 @@ static int make_window(struct stk_live *l, json_t *o, int64_t start_s, struct st
 /* One that repeats has its next window, or says why not. */
 static int go_on(struct stk_live *l, json_t *o, struct stk_err *err)
 {
-    int64_t now_s = l->now / STK_SECOND, at = next_start(o, now_s);
+    int64_t now_s = stk_live_wall(l) / STK_SECOND, at = next_start(o, now_s);
     struct stk_err why = {{0}};
     char line[600];
     int rc = at == INT64_MAX ? -ERANGE : make_window(l, o, at, &why);
@@ -308,7 +309,7 @@ static int go_on(struct stk_live *l, json_t *o, struct stk_err *err)
 static bool waits(const struct stk_live *l, const json_t *o)
 {
     return *stk_str(o, "cron") && !is_over(o) && stk_whole(o, "window") == 0 &&
-           stk_whole(o, "retry") <= l->now / STK_SECOND;
+           stk_whole(o, "retry") <= stk_live_wall(l) / STK_SECOND;
 }
 
 int stk_live_reserve_go_on(struct stk_live *l, struct stk_err *err)
@@ -326,6 +327,37 @@ int stk_live_reserve_go_on(struct stk_live *l, struct stk_err *err)
         changed = true;
     }
     return rc == 0 && changed ? keep(l, err) : rc;
+}
+
+/* Whether an earlier window comes before the one that is made. */
+static bool comes_earlier(const struct stk_live *l, const json_t *o, int64_t wall_s)
+{
+    const uint32_t window = (uint32_t)stk_whole(o, "window");
+    const struct stk_booking *b = stk_booking_find(stk_core_state(l->core), window);
+
+    return *stk_str(o, "cron") && b && !b->open && next_start(o, wall_s) < stk_whole(o, "start");
+}
+
+int stk_live_reserve_set_back(struct stk_live *l, struct stk_err *err)
+{
+    const int64_t wall_s = stk_live_wall(l) / STK_SECOND;
+    int rc = 0;
+
+    l->reserve_look = true;
+    for (size_t i = 0; i < json_array_size(l->reservations) && rc == 0; i++) {
+        json_t *o = json_array_get(l->reservations, i);
+        struct stk_event ev = {.at = l->now, .type = STK_EV_UNRESERVE, .job = {STK_NONE}};
+
+        if (*stk_str(o, "cron"))
+            (void)json_object_del(o, "retry");
+        if (is_over(o) || !comes_earlier(l, o, wall_s))
+            continue;
+        ev.u.unreserve.number = (uint32_t)stk_whole(o, "window");
+        ev.u.unreserve.why = STK_OVER_REMOVED;
+        set(o, "window", json_integer(0));
+        rc = stk_loop_apply(l->loop, &ev, err);
+    }
+    return rc;
 }
 
 stk_time stk_live_reserve_wake(const struct stk_live *l)
@@ -372,7 +404,7 @@ int stk_live_reserve_over(struct stk_live *l, const struct stk_event *ev, struct
     say(l, line);
     set(o, "last",
         json_pack("{s:I,s:I,s:s}", "start", stk_whole(o, "start"), "end",
-                  (json_int_t)(ev->at / STK_SECOND), "why", why));
+                  (json_int_t)(stk_live_unnamed(l, ev->at) / STK_SECOND), "why", why));
     set(o, "window", json_integer(0));
     if (!*stk_str(o, "cron") || ev->u.unreserve.why == STK_OVER_REMOVED)
         set(o, "over", json_string(why));
@@ -390,9 +422,24 @@ static int refuse(struct stk_live_request *r, int status, const char *code, cons
     return 0;
 }
 
-static bool name_taken(const struct stk_live *l, const char *name)
+/* What the schema says, too. */
+static int check_form(const json_t *b, struct stk_err *err)
 {
-    return stk_live_reservation_id(l, name) != 0;
+    if (!*stk_str(b, "name"))
+        return stk_err_set(err, -EBADMSG, "name: 1 to 60 bytes");
+    if (json_object_get(b, "nodes") &&
+        (stk_whole(b, "gpus") || *stk_str(b, "pool") || *stk_str(b, "gpu_type") ||
+         json_array_size(json_object_get(b, "nodes")) == 0))
+        return stk_err_set(err, -EBADMSG,
+                           "nodes: at least one, and gpus, pool and gpu_type follow from them");
+    if (!json_object_get(b, "nodes") &&
+        (stk_whole(b, "gpus") < 1 || stk_whole(b, "gpus") > STK_MAX_GPUS))
+        return stk_err_set(err, -EBADMSG, "gpus: 1 to %d", STK_MAX_GPUS);
+    if (stk_whole(b, "for_s") < 1 || stk_whole(b, "for_s") > 366 * DAY_S)
+        return stk_err_set(err, -EBADMSG, "for_s: 1 second to 366 days");
+    if (stk_whole(b, "grace_s") < 0 || stk_whole(b, "grace_s") > 366 * DAY_S)
+        return stk_err_set(err, -EBADMSG, "grace_s: 0 to 366 days");
+    return 0;
 }
 
 /* What a reservation has, in its range; the sentence when it has not. */
@@ -407,22 +454,10 @@ static int check(const struct stk_live *l, const json_t *b, struct stk_err *err)
         open += !is_over(json_array_get(l->reservations, i));
     if (open >= MAX_LIST)
         return stk_err_set(err, -E2BIG, "at most %d reservations", MAX_LIST);
-    if (strlen(stk_str(b, "name")) == 0 || strlen(stk_str(b, "name")) > 60)
+    if (strlen(stk_str(b, "name")) > 60)
         return stk_err_set(err, -EINVAL, "name: 1 to 60 bytes");
-    if (name_taken(l, stk_str(b, "name")))
+    if (stk_live_reservation_id(l, stk_str(b, "name")) != 0)
         return stk_err_set(err, -EEXIST, "there is a reservation \"%.60s\"", stk_str(b, "name"));
-    if (json_object_get(b, "nodes") &&
-        (stk_whole(b, "gpus") || *stk_str(b, "pool") || *stk_str(b, "gpu_type") ||
-         json_array_size(json_object_get(b, "nodes")) == 0))
-        return stk_err_set(err, -EINVAL,
-                           "nodes: at least one, and gpus, pool and gpu_type follow from them");
-    if (!json_object_get(b, "nodes") &&
-        (stk_whole(b, "gpus") < 1 || stk_whole(b, "gpus") > STK_MAX_GPUS))
-        return stk_err_set(err, -EINVAL, "gpus: 1 to %d", STK_MAX_GPUS);
-    if (stk_whole(b, "for_s") < 1 || stk_whole(b, "for_s") > 366 * DAY_S)
-        return stk_err_set(err, -EINVAL, "for_s: 1 second to 366 days");
-    if (stk_whole(b, "grace_s") < 0 || stk_whole(b, "grace_s") > 366 * DAY_S)
-        return stk_err_set(err, -EINVAL, "grace_s: 0 to 366 days");
     if ((*stk_str(b, "tenant") != 0) + (*stk_str(b, "user") != 0) + (stk_whole(b, "job") != 0) > 1)
         return stk_err_set(err, -EINVAL, "for a tenant, a user or a job, not for several");
     if (*stk_str(b, "cron") && stk_whole(b, "start"))
@@ -450,13 +485,29 @@ static json_int_t next_id(const struct stk_live *l)
     return id + 1;
 }
 
+static int refuse_new(struct stk_live_request *r, int rc, const char *why)
+{
+    switch (rc) {
+    case -EBADMSG:
+        return refuse(r, 400, "bad_reservation", why);
+    case -EBUSY:
+        return refuse(r, 409, "overlaps", why);
+    case -EEXIST:
+    case -E2BIG:
+        return refuse(r, 409, "conflict", why);
+    default:
+        return refuse(r, 422, "unprocessable", why);
+    }
+}
+
 static int add(struct stk_live *l, struct stk_live_request *r, struct stk_err *err)
 {
     json_t *o = r->body;
-    int64_t now_s = l->now / STK_SECOND, start = stk_whole(o, "start");
+    int64_t now_s = stk_live_wall(l) / STK_SECOND, start = stk_whole(o, "start");
     struct stk_err why = {{0}};
-    int rc = check(l, o, &why);
+    int rc = check_form(o, &why);
 
+    rc = rc < 0 ? rc : check(l, o, &why);
     if (rc == 0) {
         set(o, "id", json_integer(next_id(l)));
         set(o, "by", json_string(stk_live_user(l, r->who.uid)->name));
@@ -466,8 +517,7 @@ static int add(struct stk_live *l, struct stk_live_request *r, struct stk_err *e
                                 : make_window(l, o, start, &why);
     }
     if (rc < 0)
-        return refuse(r, rc == -EBUSY || rc == -EEXIST ? 409 : 400,
-                      rc == -EBUSY ? "overlaps" : "bad_reservation", why.text);
+        return refuse_new(r, rc, why.text);
     (void)json_array_append(l->reservations, o);
     r->status = 201;
     r->answer = json_deep_copy(o);

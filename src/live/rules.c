@@ -41,9 +41,8 @@ static uint32_t find(void *ctx, enum stk_rules_noun noun, const char *name)
         return in_list(l->cfg.gpu_types, l->cfg.n_gpu_types, name);
     if (noun == STK_RULES_QUEUE)
         return stk_queue_find(c->queues, c->n_queues, name);
-    for (uint32_t i = 0; noun == STK_RULES_TENANT && i < c->n_tenants; i++)
-        if (strcmp(c->tenants[i].name, name) == 0)
-            return i;
+    if (noun == STK_RULES_TENANT)
+        return stk_tenant_find(c->tenants, c->n_tenants, name);
     for (uint32_t i = 0; noun == STK_RULES_NODE && i < c->n_nodes; i++)
         if (strcmp(l->cfg.nodes[i].name, name) == 0)
             return i;
@@ -149,20 +148,26 @@ void stk_live_rules_forget(struct stk_live *l)
     l->rules_wake = STK_NEVER_TIME;
 }
 
-/* What a setting is of, in words that hold when tables are changed: "limit 0 vision". */
-static const char *key_of(const struct stk_live *l, const struct stk_set *e, char *buf, size_t size)
+/* What a setting is of, in words that hold when tables are changed: "limit 0 vision". 'before': by
+ * the name that its tenant or queue had before. */
+static const char *key_of(const struct stk_live *l, const struct stk_set *e, bool before, char *buf,
+                          size_t size)
 {
     const struct stk_state *s = stk_core_state(l->core);
     bool queue =
         e->kind == STK_SET_QUEUE || (e->kind == STK_SET_PRIORITY && e->column == STK_SET_OF_QUEUE);
-    bool tenant = stk_set_of_tenant(e->kind);
+    const struct stk_queue_spec *q = queue ? &s->settings->queues[e->row] : NULL;
+    const struct stk_tenant_spec *t =
+        stk_set_of_tenant(e->kind) ? &s->settings->tenants[e->row] : NULL;
+    const char *was = q ? q->was : t ? t->was : NULL;
     char row[24];
 
     (void)snprintf(row, sizeof(row), "%u", e->row);
     (void)snprintf(buf, size, "%s %u %s%s", stk_set_kind_name(e->kind), e->column, e->name,
-                   queue    ? s->settings->queues[e->row].name
-                   : tenant ? s->settings->tenants[e->row].name
-                            : row);
+                   before && was ? was
+                   : q           ? q->name
+                   : t           ? t->name
+                                 : row);
     return buf;
 }
 
@@ -173,8 +178,8 @@ static int keep_sets(struct stk_live *l, struct stk_err *err)
     char key[400];
 
     for (uint32_t i = 0; i < l->rules.n_set; i++)
-        (void)json_array_append_new(list,
-                                    json_string(key_of(l, &l->rules.set[i], key, sizeof(key))));
+        (void)json_array_append_new(
+            list, json_string(key_of(l, &l->rules.set[i], false, key, sizeof(key))));
     return put_meta(l, META_SET, list, err);
 }
 
@@ -202,7 +207,8 @@ static int adopt_sets(struct stk_live *l)
 
         if (e->kind == STK_SET_POOL && e->value == t->nodes[e->row].pool.i)
             continue; /* on its way home */
-        if (among(mine, key_of(l, e, key, sizeof(key))))
+        if (among(mine, key_of(l, e, false, key, sizeof(key))) ||
+            among(mine, key_of(l, e, true, key, sizeof(key))))
             r->set[r->n_set++] = *e;
     }
     json_decref(mine);
@@ -229,7 +235,7 @@ int stk_live_rules_load(struct stk_live *l, struct stk_err *err)
     json_decref(added);
     if (!l->rule_list || adopt_sets(l) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory for rules");
-    stk_rules_begin(&l->rules, l->now);
+    stk_rules_begin(&l->rules, stk_live_wall(l));
     load_begun(l);
     l->rules_wake = l->rules.n > 0 || l->rules.n_set > 0 ? 0 : STK_NEVER_TIME;
     return 0;
@@ -248,7 +254,8 @@ static int64_t longest_wait(void *ctx, uint32_t pool, stk_time now)
 {
     const struct stk_live *l = ctx;
 
-    return stk_settings_wait(stk_core_state(l->core), stk_live_pool_of(&l->cfg, pool), now);
+    (void)now; /* the wall clock */
+    return stk_settings_wait(stk_core_state(l->core), stk_live_pool_of(&l->cfg, pool), l->now);
 }
 
 static int apply(void *ctx, const struct stk_set *set, struct stk_err *err)
@@ -292,7 +299,7 @@ int stk_live_rules_step(struct stk_live *l, struct stk_err *err)
     int rc;
 
     l->rules_changed = false;
-    rc = stk_rules_step(&l->rules, l->now, &v, err);
+    rc = stk_rules_step(&l->rules, stk_live_wall(l), &v, err);
     l->rules_wake = stk_rules_wake(&l->rules);
     tell_sorry(l);
     if (rc == 0 && n_on(&l->rules) != before)
@@ -300,6 +307,12 @@ int stk_live_rules_step(struct stk_live *l, struct stk_err *err)
     if (rc == 0 && l->rules_changed)
         rc = keep_sets(l, err);
     return rc;
+}
+
+void stk_live_rules_set_back(struct stk_live *l)
+{
+    stk_rules_set_back(&l->rules, stk_live_wall(l));
+    l->rules_wake = l->rules.n > 0 || l->rules.n_set > 0 ? 0 : STK_NEVER_TIME;
 }
 
 /* ---- requests ---- */
@@ -335,11 +348,12 @@ static int add_rule(struct stk_live *l, struct stk_live_request *r, struct stk_e
     int rc = stk_rules_read(&l->rules, r->body, &w, &why);
 
     if (rc < 0)
-        return refuse(r, rc == -EEXIST ? 409 : 400, rc == -EEXIST ? "conflict" : "bad_request",
-                      why.text);
+        return rc == -EEXIST    ? refuse(r, 409, "conflict", why.text)
+               : rc == -EBADMSG ? refuse(r, 400, "bad_request", why.text)
+                                : refuse(r, 422, "unprocessable", why.text);
     (void)json_array_append_new(
         l->rule_list, json_pack("{s:O,s:s,s:s}", "rule", r->body, "source", "added", "error", ""));
-    stk_rule_begin(&l->rules, &l->rules.rule[l->rules.n - 1], l->now);
+    stk_rule_begin(&l->rules, &l->rules.rule[l->rules.n - 1], stk_live_wall(l));
     l->rules_wake = 0;
     r->status = 201;
     r->answer = json_pack("{s:O}", "name", json_object_get(r->body, "name"));
@@ -391,13 +405,13 @@ static json_t *show_time(stk_time t)
     return t >= STK_NEVER_TIME || t < 0 ? json_null() : json_real((double)t / 1e6);
 }
 
-static json_t *changes(const struct stk_rule *rule)
+static json_t *changes(struct stk_live *l, const struct stk_rule *rule)
 {
     json_t *list = json_array();
     char text[256];
 
     for (uint32_t i = 0; i < rule->n_set; i++) {
-        stk_rules_describe(&rule->set[i], text, sizeof(text));
+        stk_rules_describe(&rule->set[i], stk_live_noun_name, l, text, sizeof(text));
         (void)json_array_append_new(list, json_string(text));
     }
     return list;
@@ -463,11 +477,11 @@ int stk_live_rules_test(struct stk_live *l, json_t *rule, int64_t days, json_t *
 {
     const struct stk_rules_world w = world(l);
     struct stk_rules r = {.mem = l->mem};
-    stk_time now = l->cfg.clock(l->cfg.ctx);
+    stk_time now = stk_live_wall(l);
     int rc;
 
     if (days < 1 || days > MAX_DAYS)
-        return stk_err_set(err, -EINVAL, "days must be 1 to %d", MAX_DAYS);
+        return stk_err_set(err, -EBADMSG, "days must be 1 to %d", MAX_DAYS);
     rc = stk_rules_read(&r, rule, &w, err);
     if (rc == 0) {
         stk_rules_begin(&r, now);
@@ -476,7 +490,7 @@ int stk_live_rules_test(struct stk_live *l, json_t *rule, int64_t days, json_t *
                              ? times(&r, &r.rule[0], now, now + days * 86400 * STK_SECOND)
                              : json_array(),
                          "condition", r.rule[0].when != STK_WHEN_CRON, "zone",
-                         r.zone[r.rule[0].zone]->name, "changes", changes(&r.rule[0]));
+                         r.zone[r.rule[0].zone]->name, "changes", changes(l, &r.rule[0]));
         rc = *ret ? 0 : stk_err_set(err, -ENOMEM, "out of memory");
     }
     stk_rules_done(&r);

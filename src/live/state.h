@@ -10,7 +10,10 @@
 #include "drive/loop.h"
 #include "live/counts.h"
 #include "live/entries.h"
+#include "live/many.h"
+#include "live/take.h"
 #include "live/users.h"
+#include "rules/read.h"
 #include "rules/rules.h"
 #include "spec/spec.h"
 #include "teams/teams.h"
@@ -30,15 +33,21 @@ enum stk_request_kind {
 struct stk_live_request {
     enum stk_request_kind kind;
     struct stk_who who;
-    json_t *body;     /* descriptions, or arguments */
-    uint8_t hash[32]; /* of the body, with a key */
+    json_t *body;              /* a description, or arguments */
+    struct stk_many jobs;      /* submit: the descriptions */
+    struct stk_taking *taking; /* submit: how far it is; NULL: it has not begun */
+    uint8_t hash[32];          /* of the body, with a key */
     char *key;
     bool dry_run;
+    stk_job_number schedule;    /* submit: of this schedule; 0: a user's request */
     const char *verb;           /* static */
     int64_t spec_of, spec_made; /* update: the description that was changed last, and what from */
     stk_job_number *numbers;
-    uint32_t n_numbers;
-    uint32_t node; /* drain; quota: the tenant */
+    uint32_t n_numbers, acted; /* acted: numbers acted on so far, */
+    uint32_t kept;             /* ... and of these durable, before the last slice */
+    json_t *results;           /* of these */
+    bool denied;               /* the latest was refused for want of a right */
+    uint32_t node;             /* drain; quota: the tenant */
     uint64_t mask;
     bool on;
     struct stk_live_adoption adopt; /* its job is the body */
@@ -46,6 +55,7 @@ struct stk_live_request {
     stk_reply_fn reply;
     void *ctx;
     bool durable; /* what it asked for was committed */
+    bool settled; /* all that was done before it in its turn is durable */
     int status;   /* the answer, once there is one */
     json_t *answer;
     struct stk_live_request *next;
@@ -92,6 +102,8 @@ struct stk_live_schedule {       /* of the job 'number', which is held for ever 
     stk_job_number number, last; /* last: the job it made last; 0: none */
     struct stk_cron cron;
     stk_time from, next; /* the first time after 'from' */
+    stk_time stored;     /* 'from' in the store, while */
+    bool firing;         /* its jobs are to be made, or are being made */
 };
 
 struct stk_live_waiting { /* an end whose cause is not known yet */
@@ -105,9 +117,12 @@ struct stk_live_outlook {            /* outlook.c */
     struct stk_live_expect *rows;    /* by number; NULL: none was made yet */
     struct stk_piece *pieces;        /* where they will start, row after row */
     uint32_t n, n_pieces, cap_pieces;
-    uint64_t seq;        /* of the last event it knows of */
-    stk_time made, took; /* when, and how long that took */
-    stk_job_number said; /* the last job of which a first forecast was made */
+    uint64_t seq;                /* of the last event it knows of */
+    stk_time made, took;         /* when, and how long that took */
+    stk_job_number said;         /* the last job of which a first forecast was made */
+    struct stk_forecast *making; /* NULL: none is being made */
+    stk_job_number *asked;       /* the jobs that it is made for */
+    uint32_t n_asked;
 };
 
 struct stk_live_sets {              /* sets.c */
@@ -126,6 +141,15 @@ struct stk_live {
 
     struct stk_live_request *first, **last; /* waiting for the next turn */
     struct stk_live_request *taken;         /* by this turn; answered at its end */
+    struct stk_live_request *open;          /* the one of these that goes on with the next slice */
+    uint32_t long_uid;                      /* who asked for the last that took several slices */
+    bool full;                              /* this turn takes no more requests */
+    bool half;                              /* this turn has gone through a slice, and goes on */
+    uint64_t slice_ns;                      /* when this slice began */
+    stk_job_number hidden; /* jobs from this number on are not durable yet; 0: none is hidden */
+    struct stk_live_shown shown; /* jobs that are not hidden, while some are */
+    bool asked_for;              /* a worker asked for an item while it was going on */
+    bool torn;                   /* the core has what the store has not: no snapshot */
 
     bool in_txn, off_changed, closing;
     stk_job_number *saved; /* jobs that reported a checkpoint since the last turn */
@@ -137,6 +161,8 @@ struct stk_live {
     struct stk_err failed_err;
     uint64_t seq, durable; /* of the last event written, committed */
     uint64_t since_snapshot;
+    stk_job_number named_dep; /* the job that 'dep_text' is about; 0: none */
+    char dep_text[160];
     stk_job_number done_number; /* the last finished job that was seen, and its slot */
     uint32_t done_slot;
 
@@ -147,14 +173,15 @@ struct stk_live {
     bool trusted;              /* who has named a tenant need not be a member of it */
     bool beyond;               /* the time limit may be longer than its queue lets jobs run */
     uint64_t effort;           /* of this request: what was looked at to take it in */
+    uint64_t effort_one;       /* of this description */
 
     struct stk_live_schedule *schedules;
     uint32_t n_schedules, cap_schedules;
-    stk_time cron_wake;   /* the earliest of them */
+    stk_time cron_wake;   /* the earliest of them, by the wall clock */
     struct stk_zone zone; /* the machine's */
     struct stk_rules rules;
     json_t *rule_list;        /* all there are: {rule, source, error} */
-    stk_time rules_wake;      /* when one is due */
+    stk_time rules_wake;      /* when one is due, by the wall clock */
     bool rules_changed;       /* by the step that is being made */
     struct stk_live_off *off; /* by node */
     struct stk_live_waiting *waiting;
@@ -167,6 +194,8 @@ struct stk_live {
     struct stk_live_sets sets;
     struct stk_live_outlook outlook;
     struct stk_live_counts counts;
+    struct stk_capacity capacity; /* as written last */
+    bool down_in_use;             /* jobs have something of a node that is down */
     unsigned char *wire;
     size_t cap_wire;
 };
@@ -188,34 +217,49 @@ bool stk_live_waiting_due(const struct stk_live *l, stk_time now);
 int stk_live_waiting_apply(struct stk_live *l, struct stk_err *err);
 
 /* cron.c */
-int stk_live_cron_room(const struct stk_live *l, struct stk_err *err); /* for one more */
+int stk_live_cron_room(const struct stk_live *l, uint32_t more, struct stk_err *err);
 int stk_live_cron_add(struct stk_live *l, stk_job_number number, const struct stk_cron *cron,
                       struct stk_err *err);
 int stk_live_cron_load(struct stk_live *l, struct stk_err *err);
 void stk_live_cron_forget(struct stk_live *l);
+void stk_live_cron_set_back(struct stk_live *l); /* the wall clock was; likewise below */
 int stk_live_cron_fire(struct stk_live *l, struct stk_err *err); /* those that are due */
+/* Its request is done: its jobs begin with 'first', or it was refused (0). */
+int stk_live_cron_done(struct stk_live *l, const struct stk_live_request *r, stk_job_number first,
+                       struct stk_err *err);
+/* Its request was not done: it comes again. */
+void stk_live_cron_again(struct stk_live *l, stk_job_number number);
 
 /* reserve.c */
 void stk_live_reserve_load(struct stk_live *l);
 int stk_live_reserve_go_on(struct stk_live *l, struct stk_err *err); /* those that repeat */
-stk_time stk_live_reserve_wake(const struct stk_live *l);
+stk_time stk_live_reserve_wake(const struct stk_live *l);            /* by the wall clock */
+int stk_live_reserve_set_back(struct stk_live *l, struct stk_err *err);
 int stk_live_reserve_over(struct stk_live *l, const struct stk_event *ev, struct stk_err *err);
 int stk_live_do_reserve(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 
 /* rules.c */
 int stk_live_rules_load(struct stk_live *l, struct stk_err *err);
 void stk_live_rules_forget(struct stk_live *l);
+void stk_live_rules_set_back(struct stk_live *l);
 int stk_live_rules_step(struct stk_live *l, struct stk_err *err); /* what is due */
 int stk_live_do_rule(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 
-/* requests.c: takes in everything that was asked for up to now. */
+/* requests.c: takes in what was asked for up to now. -EINPROGRESS: one request needs more slices,
+ * and the turn does not end before that: call again. */
 int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err);
+bool stk_live_late(const struct stk_live *l); /* the time of this slice is over */
+/* Before others may look while the turn goes on with 'r': all that was done so far becomes durable,
+ * and all requests but 'r' are answered. */
+int stk_live_settle(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
+void stk_live_enqueue(struct stk_live *l, struct stk_live_request *take); /* for the next turn */
 /* Sends the answers of this turn; when 'rc' < 0 with an error instead, but for what is durable. */
 void stk_live_answer(struct stk_live *l, int rc, const struct stk_err *err);
 /* {"error": {"code", "message"}} */
 json_t *stk_live_error(const char *code, const char *message);
 
-/* submit.c, act.c: work on one request, leaving the answer in it. < 0: the turn has failed. */
+/* take.c, act.c: work on one request, leaving the answer in it. < 0: the turn has failed; 1: the
+ * time of this slice is over, call again. */
 int stk_live_do_submit(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 int stk_live_do_act(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 int stk_live_close_node(struct stk_live *l, uint32_t node, struct stk_err *err);
@@ -223,6 +267,9 @@ int stk_live_do_drain(struct stk_live *l, struct stk_live_request *r, struct stk
 int stk_live_do_quota(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 /* Says to the log which numbers of tenants are not those of the configuration. */
 void stk_live_quota_tell(const struct stk_live *l);
+/* dep_end.c: the note of a job that ended because of another's end names that one */
+void stk_live_name_dep(struct stk_live *l, const struct stk_job *j);
+
 /* notes.c, in the transaction at hand */
 int stk_live_note_quota(struct stk_live *l, const char *user, const char *tenant, json_t *numbers,
                         struct stk_err *err);
@@ -246,10 +293,35 @@ int stk_live_submit_made(struct stk_live *l, struct stk_live_request *r,
                          struct stk_err *err);
 
 /* journal.c: events and records into the store, one transaction per commit. */
+/* wall.c: by how much the time is ahead of the wall clock; and the wall clock. */
+stk_time stk_live_ahead(const struct stk_live *l);
+stk_time stk_live_wall(const struct stk_live *l);
+/* When something is due by the wall clock, as a time of the scheduler. */
+stk_time stk_live_due_at(const struct stk_live *l, stk_time wall);
+/* A time that somebody named, as the core keeps it, and back (core/named.h). */
+stk_time stk_live_named(const struct stk_live *l, stk_time wall);
+stk_time stk_live_unnamed(const struct stk_live *l, stk_time named);
+/* When the core has something to do, with named times where they should be; STK_NEVER_TIME. */
+stk_time stk_live_core_wake(const struct stk_live *l);
+/* The core's named times are off; and are moved, with all else that goes by the wall clock. */
+/* What the time is at least, after a restart: the last event's, or later where that is known. */
+stk_time stk_live_clock_least(struct stk_live *l);
+bool stk_live_clock_moved(const struct stk_live *l);
+int stk_live_clock_follow(struct stk_live *l, struct stk_err *err);
 int stk_live_begin(struct stk_live *l, struct stk_err *err);
 void stk_live_journal(void *ctx, const struct stk_event *ev);
 int stk_live_commit(void *ctx, struct stk_err *err);
 int stk_live_snapshot(struct stk_live *l, struct stk_err *err);
+
+/* lease.c: what an event of the job itself means for its waits and leases, in its record. */
+int stk_live_lease_event(struct stk_live *l, const struct stk_job *j, const struct stk_event *ev,
+                         struct stk_err *err);
+void stk_live_lease_load(const struct stk_live *l, struct stk_entry *e); /* after a restart */
+/* ... what it means for how many GPUs there are, which is written when it changes. */
+int stk_live_capacity_event(struct stk_live *l, const struct stk_event *ev, struct stk_err *err);
+int stk_live_capacity_load(struct stk_live *l, struct stk_err *err);
+/* Thousandths of a GPU that the job has, or would have. */
+uint32_t stk_live_milli(const struct stk_state *s, const struct stk_job *j);
 
 /* recover.c: core and entries as the store has them; the engine is told what should run. */
 int stk_live_recover(struct stk_live *l, struct stk_err *err);
@@ -266,13 +338,33 @@ bool stk_live_logs_found(struct stk_live *l, const struct stk_job *j, struct stk
 /* submit.c: a description that was checked, as this user's job; what it names are numbers. */
 int stk_live_read(struct stk_live *l, uint32_t uid, const json_t *checked, struct stk_spec *ret,
                   struct stk_err *err);
+/* cpu_share.c: sets "cpu_share" of a checked description, the CPUs per task of a job that asks for
+ * neither GPUs nor CPUs; or takes it away. */
+int stk_live_share_cpus(const struct stk_live *l, json_t *job, struct stk_err *err);
 /* ... what a part of a GPU leaves open, as the site has it. */
 int stk_live_resolve_part(const struct stk_live *l, struct stk_spec *s, struct stk_err *err);
+
+/* adopt.c: whether the job would be over a limit of its tenant or queue, if it had its GPUs now. A
+ * job that is submitted waits for that; a process that runs cannot. > 0: refused, and answered. */
+int stk_live_adopt_limits(struct stk_live *l, struct stk_live_request *r,
+                          const struct stk_job_spec *job, struct stk_err *err);
+
+/* rights.c: what 'who' may ask for in the queue and for the tenant of a job of 'owner'. */
+struct stk_rights stk_live_rights(struct stk_live *l, const struct stk_who *who, uint32_t owner,
+                                  const struct stk_job_spec *job);
+/* Whether 'who' may give such a job to 'owner': -EPERM with what is allowed. The job becomes plain
+ * where its priority may not make a class. */
+int stk_live_allow(struct stk_live *l, const struct stk_who *who, uint32_t owner,
+                   struct stk_job_spec *io, struct stk_err *err);
+/* A user who is not there to ask, with the role that the configuration gives. */
+struct stk_who stk_live_owner(struct stk_live *l, uint32_t uid);
 
 /* outlook.c: a job has ended; is learned from. */
 void stk_live_outlook_ended(struct stk_live *l, const struct stk_job *j, uint32_t uid);
 /* It starts for the first time. */
 void stk_live_outlook_started(struct stk_live *l, const struct stk_job *j, stk_time at);
+/* Gives up the forecast that is being made; nothing is kept of it. */
+void stk_live_outlook_stop(struct stk_live *l);
 void stk_live_outlook_free(struct stk_live *l);
 /* The job's run time as it is expected, from what its user asked for and what such jobs of the user
  * took (stk_predict_estimate()); and what it may grow to when the job outruns it. */
@@ -282,15 +374,22 @@ struct stk_expected;
 int stk_live_foresee(struct stk_live *l, const struct stk_core *core, const uint32_t *jobs,
                      uint32_t n, struct stk_expected *ret, struct stk_err *err);
 
-/* deadline.c */
+/* deadline.c: by the wall clock; 'deadline' and 'now' are the scheduler's */
+struct stk_deadline stk_live_judge_deadline(const struct stk_live *l, stk_time deadline,
+                                            stk_time now, const struct stk_expected *when);
 void stk_live_say_time(stk_time at, char *buf, size_t size); /* "2026-01-31 08:00:00" */
 
 /* counts.c */
 void stk_live_counts_init(struct stk_live *l);
 void stk_live_counts_free(struct stk_live *l);
 void stk_live_count_event(struct stk_live *l, const struct stk_event *ev, const struct stk_job *j);
-void stk_live_count_start(struct stk_live *l, const struct stk_job *j, stk_time at);
+void stk_live_count_first(struct stk_live *l, const struct stk_job *j); /* it starts */
+/* A lease of the job has begun, after the job had waited; has ended, and is in the record. */
+void stk_live_count_lease(struct stk_live *l, const struct stk_job *j, stk_time waited);
+void stk_live_count_lease_end(struct stk_live *l, const struct stk_job *j,
+                              const struct stk_event *ev, struct stk_entry *e);
 double stk_live_seconds(void); /* of a clock that only goes on */
+uint64_t stk_live_ns(void);    /* the same clock */
 
 /* names.c: names of pools, GPU types and resources to numbers, in the description's demand. */
 int stk_live_resolve(struct stk_live *l, struct stk_spec *s, struct stk_err *err);
@@ -306,6 +405,9 @@ void stk_live_sets_forget(struct stk_live *l);
 int stk_live_tenant(const struct stk_live *l, const struct stk_user *u, struct stk_spec *s,
                     struct stk_err *err);
 const char *stk_live_queue_name(const struct stk_live *l, uint32_t queue);
+/* The name of a row of the configuration; NULL: there is no such row. 'ctx' is a struct stk_live.
+ */
+const char *stk_live_noun_name(void *ctx, enum stk_rules_noun noun, uint32_t row);
 const char *stk_live_tenant_name(const struct stk_live *l, uint32_t tenant); /* "": no tenants */
 
 /* tables.c: the core's tables as bytes, kept in the store: events know tenants and queues by
@@ -322,6 +424,10 @@ int stk_live_tables_get(const unsigned char *bytes, size_t len, struct stk_live_
 void stk_live_tables_done(struct stk_live_tables *t);
 /* The numbers, but for names and who is above whom, are those of no limit. */
 void stk_live_tables_free_of_limits(struct stk_live_tables *t);
+/* renamed.c: whether every job that has not ended finds its tenant and its queue in the tables of
+ * today, by name or by the name that one had before. -EINVAL: no, with the jobs and what to do. */
+int stk_live_renamed_check(const struct stk_live *l, const struct stk_live_tables *old,
+                           struct stk_err *err);
 
 /* deps.c: the jobs a description depends on; 'own' is the job's index, for aftercorr. */
 int stk_live_find_deps(struct stk_live *l, const struct stk_spec *spec, uint32_t own,

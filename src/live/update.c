@@ -21,9 +21,29 @@ static const char *const demand_keys[] = {
 /* ... and these are changed where the job was sent: only the engine says so. */
 static const char *const their_keys[] = {"account", "qos", "imported"};
 /* Members that the server adds. */
-static const char *const signed_keys[] = {"uid",  "gid",   "groups",  "user",
-                                          "home", "shell", "imported"};
+static const char *const signed_keys[] = {"uid",   "gid",      "groups",    "user", "home",
+                                          "shell", "imported", "cpu_share", "plain"};
+/* What makes a job rank otherwise, or take more: who changes it must be allowed to have such a
+ * job. */
+static const char *const ask_keys[] = {"priority", "nice",   "class", "queue",
+                                       "tier",     "tenant", "qos",   "account"};
+static const char *const size_keys[] = {"gpus",  "gpu_mem_mib", "mig",
+                                        "share", "tasks",       "exclusive"};
 #define COUNT(list) (sizeof(list) / sizeof(*(list)))
+
+static bool has_name(const char *const *keys, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(keys[i], name) == 0)
+            return true;
+    return false;
+}
+
+bool stk_live_may_change(const char *key)
+{
+    return has_name(rank_keys, COUNT(rank_keys), key) ||
+           has_name(demand_keys, COUNT(demand_keys), key);
+}
 
 /* null takes a member away. True: there was one of these. */
 static bool take_changes(const json_t *body, const char *const *keys, size_t n, json_t *spec)
@@ -127,9 +147,10 @@ static int rename_entry(struct stk_entry *e, const char *name)
 }
 
 struct change {
-    const json_t *spec; /* as it is to be */
-    stk_time was;       /* its time limit so far; 0: none */
-    bool all;           /* not only its rank */
+    uint32_t slot; /* of the job */
+    json_t *spec;  /* as it is to be */
+    stk_time was;  /* its time limit so far; 0: none */
+    bool all;      /* not only its rank */
     bool started;
 };
 
@@ -161,40 +182,78 @@ static int read_changed(struct stk_live *l, const struct stk_live_request *r, ui
     return rc;
 }
 
-static int apply(struct stk_live *l, const struct stk_live_request *r, uint32_t slot,
-                 struct stk_entry *e, const struct change *c, struct stk_err *err)
+static bool has_any(const json_t *body, const char *const *keys, size_t n)
 {
-    struct stk_event ev = {.at = l->now, .type = STK_EV_UPDATE, .job = {slot}};
-    struct stk_spec parsed = {0};
-    const struct stk_demand *d = &parsed.job.demand;
-    int rc = read_changed(l, r, e->rec.uid, c, &parsed, err);
+    for (size_t i = 0; i < n; i++)
+        if (json_object_get(body, keys[i]))
+            return true;
+    return false;
+}
 
+/* Whether such a job may be asked for. A job that is not changed in this keeps what it has. What
+ * was changed with the engine's tools is its owner's wish. */
+static int allow_changed(struct stk_live *l, const struct stk_live_request *r, uint32_t owner,
+                         struct stk_spec *io, struct stk_err *err)
+{
+    const bool engine = r->who.uid == STK_NOBODY,
+               asks = has_any(r->body, ask_keys, COUNT(ask_keys));
+    const struct stk_who who = engine ? stk_live_owner(l, owner) : r->who;
+
+    if (!asks && (who.role >= STK_ROLE_OPERATOR || !has_any(r->body, size_keys, COUNT(size_keys))))
+        return 0;
+    return stk_live_allow(l, &who, owner, &io->job, err);
+}
+
+/* The job as it is to be, if it may be so; 'spec' says whether it is plain. */
+static int check_change(struct stk_live *l, const struct stk_live_request *r,
+                        const struct stk_entry *e, struct change *c, struct stk_spec *ret,
+                        struct stk_err *err)
+{
+    const struct stk_job *j = &stk_core_state(l->core)->jobs[c->slot];
+    int rc = read_changed(l, r, e->rec.uid, c, ret, err);
+
+    rc = rc < 0 ? rc : allow_changed(l, r, e->rec.uid, ret, err);
     if (rc == 0 && json_object_get(r->body, "time_limit_s"))
         rc = stk_live_limit_allowed(
             l, &r->who,
             &(struct stk_live_last){
-                .number = e->number, .pool = parsed.pool, .was = c->was, .is = parsed.time_limit},
+                .number = e->number, .pool = ret->pool, .was = c->was, .is = ret->time_limit},
             err);
-    if (rc == 0 && c->started) {
-        rc = stk_live_limit_check(l, r, slot, c->was, parsed.time_limit, err);
-        parsed.job.estimate =
-            stk_live_limit_estimate(&stk_core_state(l->core)->jobs[slot], &parsed.job);
-    }
+    if (rc == 0 && c->started)
+        rc = stk_live_limit_check(l, r, c->slot, c->was, ret->time_limit, err);
+    if (rc < 0)
+        return rc;
+    if (c->started)
+        ret->job.estimate = stk_live_limit_estimate(j, &ret->job);
+    if (!ret->job.terms.plain)
+        (void)json_object_del(c->spec, "plain");
+    else if (json_object_set_new(c->spec, "plain", json_true()) < 0)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    return 0;
+}
+
+static int apply(struct stk_live *l, uint32_t slot, struct stk_entry *e, const struct change *c,
+                 const struct stk_spec *parsed, struct stk_err *err)
+{
+    struct stk_event ev = {.at = l->now, .type = STK_EV_UPDATE, .job = {slot}};
+    const struct stk_demand *d = &parsed->job.demand;
+    int rc;
+
     ev.lease = stk_core_state(l->core)->jobs[slot].slept;
-    ev.u.update.priority = parsed.job.priority;
-    ev.u.update.estimate = parsed.job.estimate;
-    ev.u.update.asked = parsed.job.terms.asked;
-    ev.u.update.limit = parsed.job.terms.limit;
-    ev.u.update.spec = c->all ? &parsed.job : NULL;
-    rc = rc < 0 ? rc : stk_loop_apply(l->loop, &ev, err);
+    ev.u.update.priority = parsed->job.priority;
+    ev.u.update.estimate = parsed->job.estimate;
+    ev.u.update.asked = parsed->job.terms.asked;
+    ev.u.update.limit = parsed->job.terms.limit;
+    ev.u.update.plain = parsed->job.terms.plain;
+    ev.u.update.spec = c->all ? &parsed->job : NULL;
+    rc = stk_loop_apply(l->loop, &ev, err);
     if (rc == 0 && c->all) {
         e->rec.gpus = d->gpus * d->tasks;
         e->rec.gpu_milli = d->gpu_milli;
         e->rec.tasks = d->tasks;
-        e->rec.queue = stk_live_queue_name(l, parsed.job.terms.queue);
-        e->rec.tenant = stk_live_tenant_name(l, parsed.job.tenant);
+        e->rec.queue = stk_live_queue_name(l, parsed->job.terms.queue);
+        e->rec.tenant = stk_live_tenant_name(l, parsed->job.tenant);
     }
-    stk_spec_done(&parsed);
     return rc;
 }
 
@@ -220,7 +279,9 @@ int stk_live_update(struct stk_live *l, struct stk_live_request *r, uint32_t slo
 {
     const struct stk_job *j = &stk_core_state(l->core)->jobs[slot];
     struct stk_entry *e = stk_entries_find(&l->entries, j->number);
-    struct change c = {.started = j->lease || j->slept || j->state == STK_JOB_STOPPING};
+    struct change c = {.slot = slot,
+                       .started = j->lease || j->slept || j->state == STK_JOB_STOPPING};
+    struct stk_spec parsed = {0};
     json_t *spec = NULL;
     int64_t old = e->rec.spec;
     int rc = c.started ? check_started(r->body, j, err) : 0;
@@ -234,9 +295,13 @@ int stk_live_update(struct stk_live *l, struct stk_live_request *r, uint32_t slo
     rc = rc < 0 ? rc
          : spec ? change_spec(r, spec, &c.all, err)
                 : stk_err_set(err, -ENOMEM, "out of memory");
+    if (rc == 0 && !c.started)
+        rc = stk_live_share_cpus(l, spec, err);
+    rc = rc < 0 ? rc : check_change(l, r, e, &c, &parsed, err);
     if (rc == 0 && r->spec_of != old)
         rc = put_spec(l, r, spec, old, err);
-    rc = rc < 0 ? rc : apply(l, r, slot, e, &c, err);
+    rc = rc < 0 ? rc : apply(l, slot, e, &c, &parsed, err);
+    stk_spec_done(&parsed);
     rc = rc < 0 ? rc : rename_entry(e, json_string_value(json_object_get(r->body, "name")));
     rc = rc < 0 ? rc : stk_store_job_respec(l->cfg.store, &e->rec, r->spec_made, err);
     if (rc == 0) {

@@ -133,6 +133,19 @@ static inline bool stk_demand_pairs(const struct stk_demand *d)
     return d->share_max == 2 && d->gpu_milli == 0;
 }
 
+/* Thousandths of each of its GPUs that the job is counted for where GPUs are divided among jobs:
+ * limits, shares and costs. A job that may have company still asks for whole GPUs. */
+static inline uint32_t stk_demand_asked_milli(const struct stk_demand *d)
+{
+    return d->gpu_milli ? d->gpu_milli : 1000;
+}
+
+/* Thousandths of each of its GPUs that the job uses: one of two seats is half of a GPU. */
+static inline uint32_t stk_demand_milli(const struct stk_demand *d)
+{
+    return stk_demand_pairs(d) ? 500 : stk_demand_asked_milli(d);
+}
+
 /* The GPUs it leases need not come back when it goes: others may be on them. */
 static inline bool stk_demand_shares(const struct stk_demand *d)
 {

@@ -79,14 +79,21 @@ struct stk_event {
             bool by_hand;       /* somebody asked for it: it is not to make room */
             bool moved;         /* it is placed again at once, elsewhere (core/defrag.h) */
             bool kill;          /* without warning: it gets no time to save anything */
+            /* Who that is, for people who read it later: slots are used again. Set when the event
+             * is written down, and nothing depends on it */
+            stk_job_number for_number; /* 0: for no job, or not known */
+            uint8_t for_tier;          /* enum stk_tier, + 1; 0: not known */
         } evict;
         struct {
             int32_t priority;
             stk_time estimate, asked, limit; /* as in the job's description and its terms */
+            bool plain;                      /* as in its terms */
             /* NULL: only these. Else they are of no use, and the job becomes as if it had been
              * submitted with this; but for its kind, tag, array, retries, hold and dependencies, of
              * which there are none here */
             const struct stk_job_spec *spec;
+            bool
+                expected; /* only what is expected of it changes: engines need not know. Not kept */
         } update;
         struct {
             uint32_t where; /* GPU type + 1; 0: nowhere */
@@ -115,5 +122,8 @@ struct stk_event {
 };
 
 const char *stk_event_type_name(enum stk_event_type t);
+
+/* Whether an event of this type is about one job: only then 'job' means anything. */
+bool stk_event_is_of_job(enum stk_event_type t);
 
 #endif

@@ -36,6 +36,9 @@ uint32_t stk_queue_find(const struct stk_queue_spec *queues, uint32_t n, const c
     for (uint32_t i = 0; i < n; i++)
         if (strcmp(queues[i].name, name) == 0)
             return i;
+    for (uint32_t i = 0; i < n; i++)
+        if (queues[i].was && strcmp(queues[i].was, name) == 0)
+            return i;
     return STK_NONE;
 }
 

@@ -26,6 +26,8 @@ struct stk_queue_limit { /* what may run at a time */
 
 struct stk_queue_spec {
     const char *name;
+    const char *was;      /* the name that it had before, as of tenants; NULL: none */
+    int line;             /* of the configuration, for messages; 0: it is built in */
     int32_t priority;     /* of jobs that say nothing; */
     int32_t lowest, most; /* others must lie between these */
     enum stk_tier tier;   /* of jobs that say nothing */
@@ -46,7 +48,7 @@ extern const uint32_t stk_n_default_queues;
 extern const struct stk_class stk_default_classes[];
 extern const uint32_t stk_n_default_classes;
 
-/* Its row in the table; STK_NONE. */
+/* Its row in the table: by name, else the one that had this name before; STK_NONE. */
 uint32_t stk_queue_find(const struct stk_queue_spec *queues, uint32_t n, const char *name);
 /* Whether some limit is on what runs at a time. */
 bool stk_queue_limited(const struct stk_queue_spec *q);

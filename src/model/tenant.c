@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/tenant.h"
 
+#include <string.h>
+
+#include "model/id.h"
+
 void stk_tenant_spec_init(struct stk_tenant_spec *t, const char *name, uint32_t parent)
 {
     *t = (struct stk_tenant_spec){.name = name,
@@ -14,4 +18,15 @@ void stk_tenant_spec_init(struct stk_tenant_spec *t, const char *name, uint32_t 
         t->type_limit[k] = STK_NO_LIMIT;
         t->type_guarantee[k] = STK_GUARANTEE_SUM;
     }
+}
+
+uint32_t stk_tenant_find(const struct stk_tenant_spec *tenants, uint32_t n, const char *name)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(tenants[i].name, name) == 0)
+            return i;
+    for (uint32_t i = 0; i < n; i++)
+        if (tenants[i].was && strcmp(tenants[i].was, name) == 0)
+            return i;
+    return STK_NONE;
 }

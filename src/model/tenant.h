@@ -22,8 +22,10 @@
  * Row 0 takes the jobs of tenants that are not in the table. */
 struct stk_tenant_spec {
     const char *name;
-    uint32_t parent;                            /* STK_NONE: it is at the top */
-    uint64_t limit;                             /* over all GPU types; STK_NO_LIMIT */
+    const char *was; /* the name that it had before: whose jobs are its own now; NULL: none */
+    int line;        /* of the configuration, for messages; 0: it is in none */
+    uint32_t parent; /* STK_NONE: it is at the top */
+    uint64_t limit;  /* over all GPU types; STK_NO_LIMIT */
     uint64_t type_limit[STK_MAX_GPU_TYPES];     /* of each; STK_NO_LIMIT */
     uint64_t cpu_limit, mem_limit;              /* cpu_milli, MiB; STK_NO_LIMIT */
     uint64_t guarantee;                         /* over all GPU types; STK_GUARANTEE_SUM */
@@ -34,5 +36,8 @@ struct stk_tenant_spec {
 
 /* No limits, no guarantee of its own, the usual weight. */
 void stk_tenant_spec_init(struct stk_tenant_spec *t, const char *name, uint32_t parent);
+
+/* Its row: by name, else the one that had this name before; STK_NONE. */
+uint32_t stk_tenant_find(const struct stk_tenant_spec *tenants, uint32_t n, const char *name);
 
 #endif

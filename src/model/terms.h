@@ -23,6 +23,8 @@ struct stk_terms {
     uint32_t group_min;   /* of its group so many must stay up, whoever needs room */
     bool signals;         /* told to go, it saves what it has done, if it is given time for it */
     bool no_sleep;        /* it cannot be suspended, or may not */
+    bool plain; /* its priority orders it and gives it no class: the class is that of tier.plain
+                   (policy/preempt/levels.h) */
 };
 
 /* What a job with this estimate may run at most, as far as is known. */
@@ -37,7 +39,7 @@ static inline stk_time stk_terms_longest(const struct stk_terms *t, stk_time est
 static inline bool stk_terms_any(const struct stk_terms *t)
 {
     return t->deadline || t->asked || t->limit || t->min_run || t->queue || t->user || t->group ||
-           t->reservation || t->movable || t->group_min || t->signals || t->no_sleep;
+           t->reservation || t->movable || t->group_min || t->signals || t->no_sleep || t->plain;
 }
 
 #endif

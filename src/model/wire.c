@@ -98,6 +98,7 @@ void stk_wire_put_terms(struct stk_bytes *b, const struct stk_terms *t)
     stk_put_u(b, t->no_sleep);
     stk_put_s(b, t->asked);
     stk_put_s(b, t->limit);
+    stk_put_u(b, t->plain);
 }
 
 static int put_spec(struct stk_bytes *b, const struct stk_job_spec *j)
@@ -152,6 +153,7 @@ static int put_update(struct stk_bytes *b, const struct stk_event *ev)
     stk_put_s(b, ev->u.update.estimate);
     stk_put_s(b, ev->u.update.asked);
     stk_put_s(b, ev->u.update.limit);
+    stk_put_u(b, ev->u.update.plain);
     stk_put_u(b, spec != NULL);
     return !spec ? 0 : spec->n_deps > 0 ? -EINVAL : put_spec(b, spec);
 }
@@ -230,6 +232,8 @@ static int put_evict(struct stk_bytes *b, const struct stk_event *ev)
     stk_put_u(b, ev->u.evict.for_job.i);
     stk_put_u(b, (uint64_t)ev->u.evict.suspend | (uint64_t)ev->u.evict.by_hand << 1 |
                      (uint64_t)ev->u.evict.moved << 2 | (uint64_t)ev->u.evict.kill << 3);
+    stk_put_u(b, ev->u.evict.for_number);
+    stk_put_u(b, ev->u.evict.for_tier);
     return 0;
 }
 
@@ -402,6 +406,7 @@ void stk_wire_get_terms(struct stk_reader *r, struct stk_terms *ret, uint64_t ve
         ret->asked = stk_get_i(r, 0, STK_MAX_DURATION);
         ret->limit = stk_get_i(r, 0, STK_MAX_DURATION);
     }
+    ret->plain = version > 6 && stk_get_bool(r);
     r->bad |= !stk_terms_any(ret); /* there is one way to say it */
 }
 
@@ -530,6 +535,7 @@ static int get_update(struct stk_reader *r, struct stk_wire *w, uint64_t version
         ev->u.update.asked = stk_get_s(r);
         ev->u.update.limit = stk_get_s(r);
     }
+    ev->u.update.plain = version > 6 && stk_get_bool(r);
     if (version < 5 || !stk_get_bool(r))
         return 0;
     rc = get_spec(r, w, version);
@@ -602,6 +608,8 @@ static int get_evict(struct stk_reader *r, struct stk_event *ev, uint64_t versio
     ev->u.evict.by_hand = how & 2;
     ev->u.evict.moved = how & 4;
     ev->u.evict.kill = how & 8;
+    ev->u.evict.for_number = version > 7 ? stk_get_u32(r) : 0;
+    ev->u.evict.for_tier = version > 7 ? (uint8_t)stk_get_u(r, STK_TIER_MAX) : 0;
     return 0;
 }
 

@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "model/event.h"
 
-#define STK_WIRE_VERSION 6
+#define STK_WIRE_VERSION 8
 
 /* Bytes that are enough for any event but SUBMIT with dependencies and PLACE. */
 #define STK_WIRE_SMALL 512

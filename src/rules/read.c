@@ -19,8 +19,14 @@ static int read_zone(struct stk_rules_reader *x, const json_t *v)
     char b[STK_MAX_ZONE_NAME];
     const char *name = v ? stk_rules_text(v, b, sizeof(b)) : x->w->zone ? x->w->zone : "local";
     struct stk_err why = {{0}};
-    int rc = z && name ? stk_zones_load(name, z, &why) : -ENOMEM;
+    int rc;
 
+    if (!name) {
+        free(z);
+        (void)stk_rules_bad(x, "zone must be the name of a time zone, such as Europe/Berlin");
+        return -EBADMSG;
+    }
+    rc = z ? stk_zones_load(name, z, &why) : -ENOMEM;
     if (rc < 0 && why.text[0])
         rc = stk_rules_bad(x, why.text);
     else if (rc < 0 || stk_rules_zone(x->r, z, &x->rule.zone) < 0)
@@ -160,7 +166,7 @@ int stk_rules_read(struct stk_rules *r, json_t *o, const struct stk_rules_world 
     int rc;
 
     if (!json_is_object(o) || !name_ok(name))
-        return stk_err_set(err, -EINVAL,
+        return stk_err_set(err, -EBADMSG,
                            "a rule needs a name of letters, digits and _.- (at most %d)",
                            STK_MAX_RULE_NAME - 1);
     (void)snprintf(x.rule.name, sizeof(x.rule.name), "%s", name);

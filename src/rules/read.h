@@ -48,7 +48,10 @@ int stk_rules_tree(const char *name, const char *text, size_t len, json_t **ret_
 /* Whether it has only keys of these, which end with NULL; else 'what' says which it has, and which
  * may be meant. */
 bool stk_rules_known(json_t *o, const char *const *keys, char *what, size_t size);
-/* What a set does, in words: "limit of tenant research: 16 GPUs". 'w' may be NULL. */
-void stk_rules_describe(const struct stk_set *e, char *buf, size_t size);
+/* What a set does, in words: "tenant research: limit 16 GPUs". 'name' has the names of rows; it may
+ * answer NULL: then the row's number is said. */
+typedef const char *(*stk_rules_name_fn)(void *ctx, enum stk_rules_noun noun, uint32_t row);
+void stk_rules_describe(const struct stk_set *e, stk_rules_name_fn name, void *ctx, char *buf,
+                        size_t size);
 
 #endif

@@ -160,6 +160,22 @@ void stk_rules_begin(struct stk_rules *r, stk_time now)
         stk_rule_begin(r, &r->rule[i], now);
 }
 
+void stk_rules_set_back(struct stk_rules *r, stk_time now)
+{
+    for (uint32_t i = 0; i < r->n; i++) {
+        struct stk_rule *rule = &r->rule[i];
+
+        if (rule->when == STK_WHEN_CRON) {
+            stk_rule_begin(r, rule, now);
+            continue;
+        }
+        rule->since = rule->since < now ? rule->since : now;
+        if (rule->turning != STK_NEVER_TIME && rule->turning > now)
+            rule->turning = now;
+        rule->next = now;
+    }
+}
+
 stk_time stk_rules_wake(const struct stk_rules *r)
 {
     stk_time t = STK_NEVER_TIME;

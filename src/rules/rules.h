@@ -90,6 +90,8 @@ void stk_rules_remove(struct stk_rules *r,
 void stk_rules_begin(struct stk_rules *r, stk_time now);
 /* One rule that came later. */
 void stk_rule_begin(const struct stk_rules *r, struct stk_rule *rule, stk_time now);
+/* The clock was set back: rules by the clock are in force if they should be now. */
+void stk_rules_set_back(struct stk_rules *r, stk_time now);
 stk_time stk_rules_wake(const struct stk_rules *r); /* STK_NEVER_TIME: never */
 /* Looks at what is due, and sets what follows. Refused values are left out, and the rule says so.
  */

@@ -377,15 +377,21 @@ void stk_series_written(struct stk_series *s)
     s->n = n;
 }
 
-int stk_series_catch_up(struct stk_store *st, struct stk_err *err)
+/* A row hides finer ones of its time: none is made before that is over. */
+static bool is_over(stk_time last, stk_time width, stk_time now)
+{
+    return last > 0 && floor_to(last, width) + width <= now;
+}
+
+int stk_series_catch_up(struct stk_store *st, stk_time now, struct stk_err *err)
 {
     stk_time last = 0;
     int rc = stk_store_series_last(st, 0, &last, err);
 
-    if (rc == 0 && last > 0)
+    if (rc == 0 && is_over(last, STK_SERIES_MINUTE, now))
         rc = make(st, 1, floor_to(last, STK_SERIES_MINUTE), NULL, err);
     rc = rc < 0 ? rc : stk_store_series_last(st, 1, &last, err);
-    if (rc == 0 && last > 0)
+    if (rc == 0 && is_over(last, STK_SERIES_QUARTER, now))
         rc = make(st, 2, floor_to(last, STK_SERIES_QUARTER), NULL, err);
     return rc;
 }

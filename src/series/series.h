@@ -149,7 +149,7 @@ bool stk_series_due(const struct stk_series *s, stk_time now);
 int stk_series_flush(struct stk_series *s, struct stk_store *st, stk_time now, struct stk_err *err);
 void stk_series_written(struct stk_series *s);
 /* After a restart: what follows from what was written last. In a transaction. */
-int stk_series_catch_up(struct stk_store *st, struct stk_err *err);
+int stk_series_catch_up(struct stk_store *st, stk_time now, struct stk_err *err);
 
 /* How long each tier is kept where 'bytes' are allowed for the coarsest: from the size of the last
  * quarter of an hour. */

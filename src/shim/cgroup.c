@@ -149,6 +149,16 @@ static void set_cpus(const struct stk_cgroup *cg, double cpus)
         (void)put_number(cg, CPU, "cpu.cfs_quota_us", quota);
 }
 
+/* A default share is no limit: while CPUs are idle the job may use them; when all are wanted it
+ * gets its part beside the other jobs. */
+static void set_cpu_weight(const struct stk_cgroup *cg, double cpus)
+{
+    uint64_t weight = (uint64_t)(cpus * (cg->v2 ? 100 : 1024)), most = cg->v2 ? 10000 : 262144;
+
+    weight = weight < 2 ? 2 : weight > most ? most : weight;
+    (void)put_number(cg, CPU, cg->v2 ? "cpu.weight" : "cpu.shares", weight);
+}
+
 /* In v1 a cpuset can be entered only when it has CPUs and memory nodes, and the one above it, too.
  */
 static bool fill_cpuset(const char *above, const char *path)
@@ -221,10 +231,11 @@ void stk_cgroup_fence(struct stk_cgroup *cg, const struct stk_launch *l)
 
 int stk_cgroup_new(const struct stk_launch *l, struct stk_cgroup **ret_cg, struct stk_err *err)
 {
-    const json_t *cpus = json_object_get(l->spec, "cpus");
+    double share = json_number_value(json_object_get(l->spec, "cpu_share"));
+    double cpus = share > 0 ? 0 : json_number_value(json_object_get(l->spec, "cpus"));
     int64_t mem = stk_int(l->spec, "mem_mib", 0), pids = stk_int(l->spec, "pids", 0);
     bool always = strcmp(l->cgroup_mode, "always") == 0, gpus = l->n_gpus > 0 && !l->virtual_gpus;
-    bool limited = mem > 0 || pids > 0 || json_number_value(cpus) > 0 || gpus;
+    bool limited = mem > 0 || pids > 0 || cpus > 0 || share > 0 || gpus;
     char near[STK_SHIM_CPUS];
     struct stk_cgroup *cg;
     int rc;
@@ -237,9 +248,8 @@ int stk_cgroup_new(const struct stk_launch *l, struct stk_cgroup **ret_cg, struc
         return stk_err_set(err, -ENOMEM, "out of memory");
     cg->fence = -1;
     cg->v2 = access(ROOT "/cgroup.controllers", F_OK) == 0;
-    /* the mark begins with a random number: other daemons have jobs of the same number */
     (void)snprintf(cg->name, sizeof(cg->name), "%.20s/%u.%u-%.16s", l->cgroup, l->number, l->launch,
-                   l->mark);
+                   l->label);
     rc = cg->v2 ? make_v2(cg, l) : make_v1(cg, l);
     if (rc < 0) {
         free(cg);
@@ -247,8 +257,10 @@ int stk_cgroup_new(const struct stk_launch *l, struct stk_cgroup **ret_cg, struc
     }
     if (mem > 0)
         set_memory(cg, (uint64_t)mem * l->tasks);
-    if (json_number_value(cpus) > 0)
-        set_cpus(cg, json_number_value(cpus) * l->tasks);
+    if (cpus > 0)
+        set_cpus(cg, cpus * l->tasks);
+    if (share > 0)
+        set_cpu_weight(cg, share * l->tasks);
     if (pids > 0)
         (void)put_number(cg, PIDS, "pids.max", (uint64_t)pids);
     cg->fenced = gpus && fence(cg, l);

@@ -118,6 +118,8 @@ static void limits(const struct stk_launch *l)
     }
 }
 
+#define MAX_ASIDE 99 /* older outputs that are kept beside the job's */
+
 static void log_trouble(int report, uint32_t task, const char *path, int error)
 {
     if (error == ELOOP)
@@ -127,9 +129,30 @@ static void log_trouble(int report, uint32_t task, const char *path, int error)
     fail(report, task, "cannot write the output file %s: %s", path, strerror(error));
 }
 
-/* Whether what is in the file goes. Never what this job has written: by an earlier launch, for an
+/* The default file is named after the job's number alone, and another daemon of the user numbers
+ * from 1, too: what is there is kept under the first free name, NAME.1 and so on. The job that
+ * still writes there writes on. Where that cannot be done, this job appends. */
+static void set_aside(const char *path)
+{
+    struct stat st;
+    char old[4096 + 8];
+
+    if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+        return;
+    for (int i = 1; i <= MAX_ASIDE; i++) {
+        (void)snprintf(old, sizeof(old), "%s.%d", path, i);
+        if (link(path, old) == 0) {
+            (void)unlink(path);
+            return;
+        }
+        if (errno != EEXIST)
+            return;
+    }
+}
+
+/* Whether the file is begun anew. Never one that this job has written: by an earlier launch, for an
  * earlier item, by another task that has the same file. */
-static bool empties(const struct stk_shim *s, uint32_t task, const char *path, bool is_stderr)
+static bool begins_anew(const struct stk_shim *s, uint32_t task, const char *path, bool is_stderr)
 {
     const struct stk_launch *l = &s->l;
     bool named =
@@ -148,12 +171,18 @@ static int open_log(const struct stk_shim *s, uint32_t task, int report, bool is
                     const char *path)
 {
     const struct stk_launch *l = &s->l;
-    /* not blocking: a pipe nobody reads must not hold up the start */
-    int fd = open(path,
-                  O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC |
-                      (empties(s, task, path, is_stderr) ? O_TRUNC : 0),
-                  0666);
+    const bool anew = begins_anew(s, task, path, is_stderr);
+    const bool empties = anew && json_object_get(l->spec, "open_mode");
     struct stat st;
+    int fd;
+
+    if (anew && !empties)
+        set_aside(path);
+    /* not blocking: a pipe without a reader must not hold up the start */
+    fd = open(path,
+              O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC |
+                  (empties ? O_TRUNC : 0),
+              0666);
 
     if (fd < 0)
         log_trouble(report, task, *path ? path : "(a name too long)", errno);
@@ -166,7 +195,9 @@ static int open_log(const struct stk_shim *s, uint32_t task, int report, bool is
 
 static void files(const struct stk_shim *s, uint32_t task, int report)
 {
-    const char *in = stk_str_or(s->l.spec, "stdin", "/dev/null");
+    const bool sent = json_is_true(json_object_get(s->l.spec, "stdin_held")),
+               held = sent && task == 0; /* input that is sent is task 0's */
+    const char *in = sent && !held ? "/dev/null" : stk_str_or(s->l.spec, "stdin", "/dev/null");
     char out_path[4096], err_path[4096];
     sigset_t term;
     int fd;
@@ -179,9 +210,15 @@ static void files(const struct stk_shim *s, uint32_t task, int report)
     (void)sigemptyset(&term);
     (void)sigaddset(&term, SIGTERM);
     (void)sigprocmask(SIG_UNBLOCK, &term, NULL);
-    fd = open(in, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    fd = open(in, O_RDONLY | O_CLOEXEC | O_NOCTTY | (held ? O_NONBLOCK | O_NOFOLLOW : 0));
+    if (fd < 0 && held && errno == ENOENT)
+        fail(report, task,
+             "its input was read by an earlier start, or stoker run has ended: it cannot be sent "
+             "again");
     if (fd < 0)
         fail(report, task, "cannot read its input %s: %s", in, strerror(errno));
+    if (held)
+        (void)fcntl(fd, F_SETFL, 0);
     (void)dup2(fd, 0);
     stk_launch_log_path(&s->l, task, false, out_path, sizeof(out_path));
     stk_launch_log_path(&s->l, task, true, err_path, sizeof(err_path));

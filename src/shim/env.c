@@ -158,7 +158,37 @@ static void part(struct stk_envs *e, const struct stk_launch *l, uint32_t first,
         mps(e, g, milli, mem_mib);
 }
 
-/* Inside a device fence CUDA counts only what the job may open, so its numbers begin at 0. */
+/* The number of the job's GPU i as CUDA counts. Inside a device fence CUDA sees only what the job
+ * may open, in the order of their numbers outside. */
+static uint32_t cuda_number(const struct stk_launch *l, uint32_t i, bool fenced)
+{
+    uint32_t before = 0;
+
+    for (uint32_t k = 0; k < l->n_gpus; k++)
+        before += l->gpus[k].index < l->gpus[i].index;
+    return fenced ? before : l->gpus[i].index;
+}
+
+/* STOKER_NODES, for srun: the job's GPUs are listed node after node. */
+static void put_nodes(struct stk_envs *e, const struct stk_launch *l, bool fenced)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    uint32_t gpu = 0;
+
+    for (uint32_t k = 0; f && k < l->nodes.n; k++) {
+        const struct stk_jobnode *n = &l->nodes.node[k];
+
+        (void)fprintf(f, "%s%s:%u:", k ? ";" : "", n->name, n->tasks);
+        for (uint32_t i = 0; i < n->n_gpus && gpu < l->n_gpus; i++)
+            (void)fprintf(f, "%s%u", i ? "," : "", cuda_number(l, gpu++, fenced));
+    }
+    if (f && fclose(f) == 0)
+        stk_env_put(e, STK_JOBNODES_NAME, text);
+    free(text);
+}
+
 static void gpus(struct stk_envs *e, const struct stk_launch *l, uint32_t task, bool fenced)
 {
     char visible[STK_SHIM_MAX_GPUS * 12] = "", mine[sizeof(visible)] = "", *p = visible, *q = mine;
@@ -171,7 +201,7 @@ static void gpus(struct stk_envs *e, const struct stk_launch *l, uint32_t task, 
         const char *comma = i > first ? "," : "";
         int k;
 
-        p += sprintf(p, "%s%u", comma, fenced ? i : l->gpus[i].index);
+        p += sprintf(p, "%s%u", comma, cuda_number(l, i, fenced));
         q += sprintf(q, "%s%u", comma, l->gpus[i].index);
         k = snprintf(uuids + used, sizeof(uuids) - used, "%s%s", comma,
                      l->gpus[i].mig[0] ? l->gpus[i].mig : l->gpus[i].uuid);
@@ -186,9 +216,10 @@ static void gpus(struct stk_envs *e, const struct stk_launch *l, uint32_t task, 
     part(e, l, first, n);
 }
 
-static void ours(struct stk_envs *e, const struct stk_launch *l, uint32_t task)
+static void ours(struct stk_envs *e, const struct stk_launch *l, uint32_t task, bool fenced)
 {
     json_t *more = json_object_get(l->msg, "env");
+    uint32_t index, local;
     const char *name;
     json_t *v;
 
@@ -197,7 +228,9 @@ static void ours(struct stk_envs *e, const struct stk_launch *l, uint32_t task)
     stk_env_put(e, "STOKER_JOB_NAME", l->name);
     stk_env_set(e, "STOKER_LEASE", "%u", l->lease);
     stk_env_set(e, "STOKER_RESTARTS", "%u", l->restarts);
-    stk_env_put(e, "STOKER_NODE", l->node);
+    stk_env_put(e, "STOKER_NODE", stk_launch_node(l, task, &index, &local)->name);
+    if (l->nodes.n > 1)
+        put_nodes(e, l, fenced);
     stk_env_set(e, "STOKER_TASKS", "%u", l->tasks);
     stk_env_set(e, "STOKER_TASK", "%u", task);
     if (l->array) {
@@ -249,7 +282,7 @@ char **stk_shim_env(const struct stk_launch *l, uint32_t task, bool fenced, stru
     gpus(&e, l, task, fenced);
     stk_env_gang(&e, l, task);
     stk_env_slurm(&e, l, task);
-    ours(&e, l, task);
+    ours(&e, l, task, fenced);
     if (stk_secrets_read(l, &e, err) < 0)
         return NULL;
     if (e.failed)

@@ -69,14 +69,12 @@ static void add_gpus(enum stk_runtime r, const char *uuids, struct stk_words *w)
     for (size_t len; *uuids && n < STK_SHIM_MAX_GPUS; uuids += len + (uuids[len] == ',')) {
         len = strcspn(uuids, ",");
         if (r == STK_PODMAN) {
-            stk_words_add(w, "--device");
-            stk_words_add(w, "nvidia.com/gpu=%.*s", (int)len, uuids);
+            stk_words_add(w, "--device=nvidia.com/gpu=%.*s", (int)len, uuids);
         }
         p += sprintf(p, "%s%u", n ? "," : "", n);
         n++;
     }
-    stk_words_add(w, "--env");
-    stk_words_add(w, "CUDA_VISIBLE_DEVICES=%s", inside);
+    stk_words_add(w, "--env=CUDA_VISIBLE_DEVICES=%s", inside);
 }
 
 static void add_env(char *const *env, bool gpus, struct stk_words *w)
@@ -90,8 +88,7 @@ static void add_env(char *const *env, bool gpus, struct stk_words *w)
         for (size_t i = 0; i < sizeof(host_only) / sizeof(host_only[0]); i++)
             skip = skip || (strlen(host_only[i]) == len && memcmp(*env, host_only[i], len) == 0);
         if (!skip) {
-            stk_words_add(w, "--env");
-            stk_words_add(w, "%.*s", (int)len, *env);
+            stk_words_add(w, "--env=%.*s", (int)len, *env);
         }
     }
 }
@@ -103,18 +100,15 @@ static void apptainer(const struct stk_shim *s, const char *image, const char *m
     stk_words_add(w, "exec");
     if (s->l.n_gpus > 0 && !s->l.virtual_gpus)
         stk_words_add(w, "--nv");
-    stk_words_add(w, "--bind");
-    stk_words_add(w, "%s", s->l.workdir);
+    stk_words_add(w, "--bind=%s", s->l.workdir);
     if (s->script[0]) {
-        stk_words_add(w, "--bind");
-        stk_words_add(w, "%s", s->script);
+        stk_words_add(w, "--bind=%s", s->script);
     }
     if (mps) {
-        stk_words_add(w, "--bind");
-        stk_words_add(w, "%s", mps);
+        stk_words_add(w, "--bind=%s", mps);
     }
-    stk_words_add(w, "--pwd");
-    stk_words_add(w, "%s", s->l.workdir);
+    stk_words_add(w, "--pwd=%s", s->l.workdir);
+    stk_words_add(w, "--");
     stk_words_add(w, "%s", image);
 }
 
@@ -125,8 +119,7 @@ static void add_name(const struct stk_launch *l, uint32_t task, struct stk_words
 
 static void bind_mount(struct stk_words *w, const char *path)
 {
-    stk_words_add(w, "--volume");
-    stk_words_add(w, "%s:%s", path, path);
+    stk_words_add(w, "--volume=%s:%s", path, path);
 }
 
 /* The daemon's socket, so that a program inside can report. Its folder, because a daemon that
@@ -135,10 +128,9 @@ static void add_socket(const char *path, struct stk_words *w)
 {
     const char *end = path && *path == '/' ? strrchr(path, '/') : NULL;
 
-    if (!end || end == path)
+    if (!end || end == path || strpbrk(path, ":,"))
         return;
-    stk_words_add(w, "--volume");
-    stk_words_add(w, "%.*s:%.*s", (int)(end - path), path, (int)(end - path), path);
+    stk_words_add(w, "--volume=%.*s:%.*s", (int)(end - path), path, (int)(end - path), path);
 }
 
 /* Podman has limits of its own for what runs inside; the job's are wanted. It lowers its own
@@ -186,19 +178,22 @@ static void docker(const struct stk_shim *s, const char *cpus, struct stk_words 
     stk_words_add(w, "--user=%u:%u", (unsigned)s->l.uid, (unsigned)s->l.gid);
 }
 
-/* A root file system in a folder is left as it is: what the job writes to it is thrown away. */
+/* A root file system in a folder is left as it is: what the job writes to it is thrown away. What
+ * follows "--" is no option, whatever its name begins with. */
 static int add_image(const struct stk_shim *s, struct stk_words *w, struct stk_err *err)
 {
     const char *image = stk_str(s->l.spec, "image");
     struct stat st;
 
     if (image[0] != '/' || stat(image, &st) < 0 || !S_ISDIR(st.st_mode)) {
+        stk_words_add(w, "--");
         stk_words_add(w, "%s", image);
         return 0;
     }
     if (s->runtime != STK_PODMAN)
         return stk_err_set(err, -EINVAL, "only podman and apptainer run an image that is a folder");
     stk_words_add(w, "--rootfs");
+    stk_words_add(w, "--");
     stk_words_add(w, "%s:O", image);
     return 0;
 }
@@ -222,6 +217,10 @@ int stk_image_words(const struct stk_shim *s, uint32_t task, char *const *env, s
         return stk_err_set(
             err, -ENOENT,
             "it wants an image, but there is no podman, docker or apptainer in its PATH");
+    if (strpbrk(s->l.workdir, ":,"))
+        return stk_err_set(err, -EINVAL,
+                           "a job with an image cannot have a working directory with \":\" or "
+                           "\",\" in its name: programs that run images would mount another");
     if (s->runtime == STK_APPTAINER) {
         apptainer(s, stk_str(s->l.spec, "image"), mps, w);
         return 0;
@@ -239,6 +238,8 @@ int stk_image_words(const struct stk_shim *s, uint32_t task, char *const *env, s
         docker(s, value_of(env, "STOKER_CPUS"), w);
     if (s->l.interactive)
         stk_words_add(w, "-it");
+    else if (json_object_get(s->l.spec, "stdin"))
+        stk_words_add(w, "-i");
     if (uuids)
         add_gpus(s->runtime, uuids, w);
     add_env(env, uuids != NULL, w);
@@ -248,8 +249,7 @@ int stk_image_words(const struct stk_shim *s, uint32_t task, char *const *env, s
         bind_mount(w, s->script);
     if (mps)
         bind_mount(w, mps);
-    stk_words_add(w, "--workdir");
-    stk_words_add(w, "%s", s->l.workdir);
+    stk_words_add(w, "--workdir=%s", s->l.workdir);
     return add_image(s, w, err);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shim/shim.h"
+#include "sys/logcut.h"
 
 #include <signal.h>
 #include <string.h>
@@ -8,7 +9,6 @@
 #include "sys/pattern.h"
 
 #define DEFAULT_GRACE_S 30
-#define DEFAULT_LOG_MIB 1024
 #define MAX_SECONDS INT64_C(3155760000) /* a hundred years */
 
 static bool truth(const json_t *o, const char *key, bool other)
@@ -99,7 +99,30 @@ void stk_launch_slice(const struct stk_launch *l, uint32_t task, uint32_t *first
     if (l->procs > 1 && each > 0 && each * l->procs == l->n_gpus) {
         *first = task * each;
         *n = each;
+    } else if (l->nodes.n > 1 && l->procs == 1) {
+        *n = l->nodes.node[0].n_gpus;
     }
+}
+
+const struct stk_jobnode *stk_launch_node(const struct stk_launch *l, uint32_t task,
+                                          uint32_t *ret_index, uint32_t *ret_local)
+{
+    *ret_index = stk_jobnodes_find(&l->nodes, l->procs > 1 ? task : 0, ret_local);
+    return &l->nodes.node[*ret_index];
+}
+
+/* Where there is one node it has all. */
+static int read_nodes(struct stk_launch *l, struct stk_err *err)
+{
+    const char *text = stk_str_or(l->msg, "nodes", NULL);
+    char one[512];
+    int rc;
+
+    (void)snprintf(one, sizeof(one), "%.250s:%u:", l->node, l->tasks);
+    rc = stk_jobnodes_read(text ? text : one, &l->nodes);
+    if (rc == 0 && !text)
+        l->nodes.node[0].n_gpus = l->n_gpus;
+    return rc < 0 ? stk_err_set(err, rc, "what was said of its nodes cannot be read") : 0;
 }
 
 /* How many processes there are, and whether they are told about each other. */
@@ -150,6 +173,7 @@ static void read_message(struct stk_launch *l)
     l->lease = l->launch;
     l->restarts = (uint32_t)stk_int(m, "restarts", 0);
     l->mark = stk_str(m, "mark");
+    l->label = stk_str(m, "label");
     l->node = stk_str_or(m, "node", "localhost");
     l->boot = stk_str(m, "boot");
     l->state_dir = stk_str(m, "state");
@@ -175,7 +199,7 @@ static void read_spec(struct stk_launch *l)
     l->may_suspend = strcmp(stk_str_or(d, "suspend", "auto"), "never") != 0;
     l->limit_ms = seconds(d, "time_limit_s", 0);
     l->grace_ms = seconds(d, "grace_s", DEFAULT_GRACE_S);
-    l->log_max = (uint64_t)stk_int(d, "log_max_mib", DEFAULT_LOG_MIB) << 20;
+    l->log_max = (uint64_t)stk_int(d, "log_max_mib", STK_LOGCUT_DEFAULT_MIB) << 20;
     l->adopt_pid = (pid_t)stk_int(adopt, "pid", 0);
     l->adopt_start = (uint64_t)stk_int(adopt, "start", 0);
 }
@@ -191,6 +215,7 @@ int stk_launch_read(struct stk_launch *l, json_t *msg, struct stk_err *err)
         return stk_err_set(err, -EINVAL, "it has no description");
     rc = stk_launch_gpus(l, json_object_get(msg, "gpus"), err);
     rc = rc < 0 ? rc : read_shape(l, err);
+    rc = rc < 0 ? rc : read_nodes(l, err);
     rc = rc < 0 ? rc : read_signal(l, err);
     return rc < 0 ? rc : read_credentials(l, err);
 }

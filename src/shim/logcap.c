@@ -1,42 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* logcap.c - keeps logs from filling the disk. A log that takes more room than its cap loses its
- * middle: the first quarter of the cap and the newest three quarters stay, and the file reads as
- * zeros in between. Its size and the writer's position do not change, so nobody has to know. */
-#include <fcntl.h>
+/* logcap.c - keeps logs from filling the disk: one that grows beyond its cap loses its middle
+ * (sys/logcut.h). Tasks write to their files themselves, so that output goes on without us; we look
+ * how large the files are, the sooner the faster they grow, and once more when the job is over. */
 #include <sys/stat.h>
 
 #include "shim/shim.h"
+#include "sys/logcut.h"
 
 #define SLOW_MS 10000
-#define QUICK_MS 1000
+#define QUICK_MS 50
 
-/* Punches what must go; returns how full the file is, in percent of the cap. */
-static uint64_t trim(const struct stk_launch *l, struct stk_log *log)
+/* A cut costs time: it is made when the log is over its cap by an eighth of it. */
+static uint64_t cut_size(const struct stk_launch *l)
 {
-    uint64_t head = l->log_max / 4, used, size, block;
+    return l->log_max + l->log_max / 8;
+}
+
+/* Returns when the log is worth another look, in ms: at the rate it grows, half of its way. */
+static int64_t look(const struct stk_launch *l, struct stk_log *log, int64_t now)
+{
+    int64_t past = now - log->seen_ms, wait = SLOW_MS;
+    uint64_t size, grown;
     struct stat st;
 
     if (fstat(log->fd, &st) < 0)
-        return 0;
+        return SLOW_MS;
     size = (uint64_t)st.st_size;
-    used = (uint64_t)st.st_blocks * 512;
-    block = st.st_blksize > 0 ? (uint64_t)st.st_blksize : 4096;
-    if (used > l->log_max && size > l->log_max) {
-        uint64_t from = (head + block - 1) / block * block;
-        uint64_t to = (size - (l->log_max - head)) / block * block;
-
-        if (to > from)
-            (void)fallocate(log->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
-                            (off_t)(to - from));
+    grown = size > log->seen ? size - log->seen : 0;
+    if (size > cut_size(l)) {
+        (void)stk_logcut_make(log->fd, l->log_max / 4, l->log_max, STK_LOGCUT_RUNS);
+        if (fstat(log->fd, &st) == 0)
+            size = (uint64_t)st.st_size;
     }
-    return l->log_max > 0 ? used * 100 / l->log_max : 0;
+    log->seen = size;
+    log->seen_ms = now;
+    if (grown > 0 && past > 0) {
+        uint64_t left = size < cut_size(l) ? cut_size(l) - size : 0;
+
+        wait = (int64_t)(left / 2 * (uint64_t)past / grown);
+    }
+    return wait < QUICK_MS ? QUICK_MS : wait > SLOW_MS ? SLOW_MS : wait;
 }
 
 void stk_shim_logs_check(struct stk_shim *s, int64_t now)
 {
-    bool quick = false;
+    int64_t wait = SLOW_MS;
 
+    for (uint32_t i = 0; i < s->n_logs; i++) {
+        int64_t at = look(&s->l, &s->logs[i], now);
+
+        wait = at < wait ? at : wait;
+    }
+    s->log_at = s->n_logs > 0 ? now + wait : STK_SHIM_NEVER;
+}
+
+void stk_shim_logs_end(struct stk_shim *s)
+{
     for (uint32_t i = 0; i < s->n_logs; i++)
-        quick = trim(&s->l, &s->logs[i]) >= 50 || quick;
-    s->log_at = s->n_logs > 0 ? now + (quick ? QUICK_MS : SLOW_MS) : STK_SHIM_NEVER;
+        (void)stk_logcut_make(s->logs[i].fd, s->l.log_max / 4, s->l.log_max, STK_LOGCUT_OVER);
+    s->n_logs = 0;
 }

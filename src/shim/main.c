@@ -20,7 +20,7 @@
 #include "sys/procs.h"
 
 #define MAX_POLL 32
-#define LOG_FIRST_MS 5000
+#define LOG_FIRST_MS 100
 /* A job that is over by then tells its start and its end at once, and has no control socket: that
  * is for those who connect again. */
 #define TELL_MS 2
@@ -38,6 +38,14 @@ int64_t stk_shim_unix_us(void)
     struct timespec t;
 
     (void)clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+int64_t stk_shim_boot_us(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_BOOTTIME, &t);
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
@@ -257,6 +265,7 @@ static void finish(struct stk_shim *s)
     (void)json_object_set_new(o, "ran_ms", json_integer(stk_shim_ran(s)));
     (void)json_object_set_new(o, "ended_us", json_integer(stk_shim_unix_us()));
     stk_command_clean(s);
+    stk_shim_logs_end(s);
     if (s->pty)
         stk_pty_free(s->pty, &s->end);
     stk_cgroup_free(s->cg);

@@ -102,9 +102,10 @@ void stk_shim_say_state(struct stk_shim *s, const char *ev, int where)
 
 json_t *stk_shim_state(const struct stk_shim *s)
 {
-    json_t *o = json_pack("{s:s,s:i,s:I,s:s,s:I}", "ev", "hello", "pid", (int)getpid(), "lease",
-                          (json_int_t)s->l.lease, "state", state_word(s), "at",
-                          (json_int_t)stk_shim_unix_us());
+    json_t *o =
+        json_pack("{s:s,s:i,s:I,s:s,s:I,s:I}", "ev", "hello", "pid", (int)getpid(), "lease",
+                  (json_int_t)s->l.lease, "state", state_word(s), "at",
+                  (json_int_t)stk_shim_unix_us(), "boot_us", (json_int_t)stk_shim_boot_us());
 
     if (s->started)
         (void)json_object_set_new(o, "started", json_integer(s->started_us));

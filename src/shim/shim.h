@@ -19,6 +19,7 @@
 
 #include "base/err.h"
 #include "model/job.h"
+#include "sys/jobnodes.h"
 #include "sys/json.h"
 
 #define STK_SHIM_MAX_INPUT ((size_t)16 << 20) /* bytes of control messages not yet read */
@@ -44,6 +45,8 @@ struct stk_launch {
     json_t *msg, *spec; /* the launch message; the job's description in it */
     uint32_t number, launch, lease, restarts;
     const char *mark, *node, *state_dir, *boot;
+    struct stk_jobnodes nodes;        /* at least one; only pretended nodes can be several */
+    const char *label;                /* the daemon's: another one has jobs of the same numbers */
     const char *cgroup, *cgroup_mode; /* parent below the root; auto, always, never */
     struct stk_shim_gpu gpus[STK_SHIM_MAX_GPUS];
     uint32_t n_gpus;
@@ -95,7 +98,10 @@ struct stk_pty;
 
 struct stk_log { /* one file that a task writes */
     int fd;
-    uint64_t kept_to; /* end of the last hole */
+    uint64_t seen;   /* its size when it was looked at last, */
+    int64_t seen_ms; /* and when that was */
+    dev_t dev;       /* which file it is */
+    ino_t ino;
 };
 
 struct stk_shim {
@@ -142,6 +148,7 @@ struct stk_shim {
 
 int64_t stk_shim_ms(void); /* a clock that only goes forward */
 int64_t stk_shim_unix_us(void);
+int64_t stk_shim_boot_us(void); /* CLOCK_BOOTTIME */
 
 /* nursery.c: makes shims. Returns 1 in each of them, 0 when there is nothing more to do. */
 int stk_nursery(char *label, size_t label_size);
@@ -150,7 +157,11 @@ int stk_nursery(char *label, size_t label_size);
 int stk_launch_read(struct stk_launch *l, json_t *msg, struct stk_err *err);
 int stk_launch_gpus(struct stk_launch *l, const json_t *list, struct stk_err *err);
 bool stk_launch_has_minor(const struct stk_launch *l, uint32_t minor); /* the GPU /dev/nvidiaN */
-/* Which of the job's GPUs the task has: [*first, *first + *n). */
+/* The node of a task's process: its number among the job's, and which of the tasks there it is. */
+const struct stk_jobnode *stk_launch_node(const struct stk_launch *l, uint32_t task,
+                                          uint32_t *ret_index, uint32_t *ret_local);
+/* Which of the job's GPUs the task has: [*first, *first + *n). One process for all tasks has those
+ * of its own node. */
 void stk_launch_slice(const struct stk_launch *l, uint32_t task, uint32_t *first, uint32_t *n);
 void stk_launch_log_path(const struct stk_launch *l, uint32_t task, bool is_stderr, char *buf,
                          size_t size); /* "" when it would be too long */
@@ -236,6 +247,7 @@ void stk_shim_pending(struct stk_shim *s); /* orders that came along with the la
 
 /* logcap.c */
 void stk_shim_logs_check(struct stk_shim *s, int64_t now);
+void stk_shim_logs_end(struct stk_shim *s); /* no process of the job writes any more */
 
 /* cgroup.c: NULL where none is wanted or possible. */
 int stk_cgroup_new(const struct stk_launch *l, struct stk_cgroup **ret_cg, struct stk_err *err);

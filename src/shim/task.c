@@ -3,13 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shim/report.h"
 #include "shim/shim.h"
 #include "sys/procs.h"
 
-#define MAX_LOGS 64 /* watched for size; a gang with more writes the rest unwatched */
+#define MAX_LOGS 256 /* watched for size; a gang with more writes the rest unwatched */
 
 /* Most jobs do nothing on the way to their command that could take long or be done twice: they
  * share our memory until then (vfork), which saves a copy of it. We wait meanwhile. */
@@ -48,14 +49,26 @@ int stk_task_start(struct stk_shim *s, uint32_t task, int report, struct stk_err
 static void keep_log(struct stk_shim *s, int fd)
 {
     struct stk_log *more;
+    struct stat st = {0};
 
+    if (fstat(fd, &st) < 0)
+        st.st_ino = 0;
+    for (uint32_t i = 0; i < s->n_logs; i++)
+        if (s->logs[i].dev == st.st_dev && s->logs[i].ino == st.st_ino) {
+            (void)close(fd); /* another task's, or that of an earlier item */
+            return;
+        }
     more = s->n_logs < MAX_LOGS ? realloc(s->logs, (s->n_logs + 1) * sizeof(*more)) : NULL;
     if (!more) {
         (void)close(fd);
         return;
     }
     s->logs = more;
-    s->logs[s->n_logs++] = (struct stk_log){.fd = fd};
+    s->logs[s->n_logs++] = (struct stk_log){.fd = fd,
+                                            .seen = (uint64_t)st.st_size,
+                                            .seen_ms = stk_shim_ms(),
+                                            .dev = st.st_dev,
+                                            .ino = st.st_ino};
 }
 
 static int descriptor(struct msghdr *m)

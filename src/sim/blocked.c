@@ -30,7 +30,7 @@ static void look_at_pool(struct stk_blocked *b, const struct stk_state *s, const
     b->used += (double)p->gpus_up - left;
     for (uint32_t at = p->first_shape; at; at = s->shapes[at - 1].pool_next) {
         const struct stk_shape *sh = &s->shapes[at - 1];
-        double want = sh->gpus * (sh->demand.gpu_milli ? sh->demand.gpu_milli / 1000.0 : 1.0);
+        double want = sh->gpus * (stk_demand_asked_milli(&sh->demand) / 1000.0);
         double have = 0;
 
         if (sh->waiting.count == 0)

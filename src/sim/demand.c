@@ -120,4 +120,5 @@ void stk_trace_terms(const struct stk_trace *t, const struct stk_trace_job *j, b
     terms->group_min = x->keep_min;
     terms->movable = x->movable;
     terms->no_sleep = x->no_sleep;
+    terms->plain = x->plain;
 }

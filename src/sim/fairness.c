@@ -259,8 +259,7 @@ int stk_fairness_event(struct stk_fairness *f, const struct stk_state *s,
     struct slot *x;
     bool holds, wants;
 
-    if (ev->job.i >= s->n_jobs || ev->type == STK_EV_TICK || ev->type == STK_EV_NODE_OFF ||
-        ev->type == STK_EV_NODE_UP || ev->type == STK_EV_NODE_DOWN || ev->type == STK_EV_GPUS_OFF)
+    if (!stk_event_is_of_job(ev->type) || ev->job.i >= s->n_jobs)
         return 0;
     if (stk_mem_grow(&stk_big_mem, &f->slot, &f->cap_slot, ev->job.i + 1, sizeof(*f->slot)) < 0)
         return -ENOMEM;

@@ -43,7 +43,7 @@ struct generator {
     struct stk_gen_spec spec;
     struct stk_rng rng[N_STREAMS];
     double *tenant_sum;  /* cumulative weights */
-    uint32_t *tenant;    /* number in trace->tenants */
+    uint32_t *tenant;    /* number in trace->tenants; STK_NONE: it has no job yet */
     double spare_normal; /* normals come in pairs */
     bool has_spare;
     double intensity[STEPS_PER_WEEK];
@@ -111,7 +111,23 @@ static stk_time pick_duration(struct generator *g, const struct stk_gen_class *c
     return (stk_time)(s < 1 ? 1 : floor(s + 0.5)) * STK_SECOND;
 }
 
-static uint32_t pick_tenant(struct generator *g)
+/* The number of a tenant is given at its first job, as when the trace is read from a file: written
+ * and read again it is the same trace. */
+static int64_t number_tenant(struct generator *g, struct stk_trace *t, uint32_t i)
+{
+    char name[32];
+    int64_t number = g->tenant[i];
+
+    if (number != STK_NONE)
+        return number;
+    number = snprintf(name, sizeof(name), "team-%" PRIu32, i + 1);
+    number = stk_names_add(&t->tenants, name, (size_t)number, STK_TRACE_MAX_NAMES);
+    if (number >= 0)
+        g->tenant[i] = (uint32_t)number;
+    return number;
+}
+
+static int64_t pick_tenant(struct generator *g, struct stk_trace *t)
 {
     uint32_t lo = 0, hi = (uint32_t)g->spec.tenants - 1;
     double at = stk_rng_unit(&g->rng[STREAM_TENANT]) * g->tenant_sum[hi];
@@ -124,7 +140,7 @@ static uint32_t pick_tenant(struct generator *g)
         else
             lo = mid + 1;
     }
-    return g->tenant[lo];
+    return number_tenant(g, t, lo);
 }
 
 /* Between once and 2f - 1 times the duration, f times on average. */
@@ -150,7 +166,7 @@ static void shape_week(struct generator *g)
     }
 }
 
-static int name_tenants(struct generator *g, struct stk_trace *t)
+static int weigh_tenants(struct generator *g)
 {
     uint32_t n = (uint32_t)g->spec.tenants;
     double sum = 0;
@@ -160,13 +176,7 @@ static int name_tenants(struct generator *g, struct stk_trace *t)
     if (!g->tenant_sum || !g->tenant)
         return -ENOMEM;
     for (uint32_t i = 0; i < n; i++) {
-        char name[32];
-        int len = snprintf(name, sizeof(name), "team-%" PRIu32, i + 1);
-        int64_t number = stk_names_add(&t->tenants, name, (size_t)len, STK_TRACE_MAX_NAMES);
-
-        if (number < 0)
-            return (int)number;
-        g->tenant[i] = (uint32_t)number;
+        g->tenant[i] = STK_NONE;
         sum += 1.0 / (i + 1);
         g->tenant_sum[i] = sum;
     }
@@ -184,6 +194,7 @@ static double draw_jobs(struct generator *g, struct stk_trace *t, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         const struct stk_gen_class *c = pick_class(g);
         struct stk_trace_job *j = stk_trace_push(t);
+        int64_t tenant;
 
         if (!j)
             return -ENOMEM;
@@ -191,7 +202,10 @@ static double draw_jobs(struct generator *g, struct stk_trace *t, uint32_t n)
         j->gpus = pick_size(g, c);
         j->duration = pick_duration(g, c);
         j->estimate = pick_estimate(g, j->duration);
-        j->tenant = pick_tenant(g);
+        tenant = pick_tenant(g, t);
+        if (tenant < 0)
+            return (double)tenant;
+        j->tenant = (uint32_t)tenant;
         j->group = (uint32_t)group;
         j->gpu_types = STK_ANY_GPU_TYPE;
         j->kind = (uint8_t)c->kind;
@@ -273,7 +287,7 @@ static int generate(struct generator *g, struct stk_trace *t, struct stk_err *er
 {
     uint32_t first = t->n_jobs, n = (uint32_t)g->spec.jobs;
     double work, span;
-    int rc = name_tenants(g, t);
+    int rc = weigh_tenants(g);
 
     if (rc < 0)
         return stk_err_set(err, rc, "generate: %s", strerror(-rc));

@@ -69,9 +69,7 @@ int stk_mix_of(const struct stk_trace *t, const struct stk_trace_map *m, bool by
         list[i] = (struct counted){
             .kind = {.cpu_milli = d.cpu_milli,
                      .gpus = d.gpus,
-                     .gpu_milli = d.gpus == 0   ? 0
-                                  : d.gpu_milli ? d.gpu_milli
-                                                : 1000,
+                     .gpu_milli = d.gpus == 0 ? 0 : stk_demand_asked_milli(&d),
                      .gpu_types = d.gpus ? d.gpu_types : STK_ANY_GPU_TYPE},
             .text = j->types_text ? stk_names_get(&t->types_texts, j->types_text - 1) : "",
             .n = 1};

@@ -109,10 +109,8 @@ static void watch_leave(struct stk_running *x, const struct stk_event *ev)
 
     watch_part(x, ev, j);
     l->gpu_us_w += (double)(ev->at - j->started) * l->gpu_w;
-    x->busy_gpu_us +=
-        (stk_u128)(ev->at - j->started) * j->gpus *
-        (x->s->shapes[j->shape].demand.gpu_milli ? x->s->shapes[j->shape].demand.gpu_milli : 1000) /
-        1000;
+    x->busy_gpu_us += (stk_u128)(ev->at - j->started) * j->gpus *
+                      stk_demand_asked_milli(&x->s->shapes[j->shape].demand) / 1000;
     if (ev->type == STK_EV_EXITED && ev->u.exit.cause != STK_CAUSE_EVICTED)
         return;
     x->r->preemptions += !j->moving;

@@ -75,10 +75,10 @@ struct stk_trace_extra {                  /* of the few jobs that have them */
     stk_time checkpoint; /* it reports one each time it has run so long; 0: as the simulator says */
     uint32_t keep_group; /* in trace->keep_groups, + 1: of these so many stay up; 0: none */
     uint32_t keep_min;   /* so many */
-    uint32_t reservation;   /* in trace->reservations, + 1; 0: it names none */
-    uint32_t nodes;         /* in trace->node_lists, + 1; 0: any */
-    bool movable, no_sleep; /* as in stk_terms */
-    bool no_save;           /* warned, it does not save */
+    uint32_t reservation;          /* in trace->reservations, + 1; 0: it names none */
+    uint32_t nodes;                /* in trace->node_lists, + 1; 0: any */
+    bool movable, no_sleep, plain; /* as in stk_terms */
+    bool no_save;                  /* warned, it does not save */
 };
 
 struct stk_trace_dep {

@@ -79,7 +79,7 @@ int stk_extra_read_speeds(struct stk_trace_lines *in, struct stk_trace *t, json_
 int stk_extra_keep(struct stk_trace *t, const struct stk_trace_extra *x, struct stk_trace_job *j)
 {
     bool any = x->n_speeds > 0 || x->deadline || x->min_run || x->checkpoint || x->keep_group ||
-               x->reservation || x->nodes || x->movable || x->no_sleep || x->no_save;
+               x->reservation || x->nodes || x->movable || x->no_sleep || x->plain || x->no_save;
 
     for (uint32_t i = 0; i < STK_MAX_RESOURCES; i++)
         any |= x->resource[i] > 0;

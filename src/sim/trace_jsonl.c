@@ -347,6 +347,7 @@ static const struct stk_line_key keys[] = {
     {"checkpoint_s", read_time, EXTRA(checkpoint), 0, NULL, false},
     {"movable", read_bool, EXTRA(movable), 0, NULL, false},
     {"suspend", read_choice, EXTRA(no_sleep), 2, suspend_name, false},
+    {"plain", read_bool, EXTRA(plain), 0, NULL, false},
     {"saves", read_not, EXTRA(no_save), 0, NULL, false},
     {"gpus", read_u32, AT(gpus), STK_MAX_GPUS, NULL, false},
     {"tasks", read_u32, AT(tasks), STK_MAX_TASKS, NULL, false},

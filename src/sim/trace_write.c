@@ -118,6 +118,7 @@ static void put_terms(struct stk_emit *e, const struct stk_trace *t, const struc
     put_time(e, "checkpoint_s", x->checkpoint);
     stk_emit_text(e, x->movable ? ",\"movable\":true" : "");
     stk_emit_text(e, x->no_sleep ? ",\"suspend\":\"never\"" : "");
+    stk_emit_text(e, x->plain ? ",\"plain\":true" : "");
     stk_emit_text(e, x->no_save ? ",\"saves\":false" : "");
     if (x->nodes)
         put_text(e, "nodelist", stk_names_get(&t->node_lists, x->nodes - 1));

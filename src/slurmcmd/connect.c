@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* connect.c - the daemon, and messages; see slurm.h. */
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "slurmcmd/slurm.h"
 #include "spec/words.h"
@@ -144,8 +146,16 @@ int stk_slurm_nodes(struct stk_slurm *s, struct stk_err *err)
     return 0;
 }
 
+void stk_slurm_away(const struct stk_slurm *s, struct stk_away *away, int signals)
+{
+    if (stk_away_lost(away, (double)time(NULL)))
+        stk_slurm_say(s->name, "%s", STK_AWAY_TEXT);
+    (void)poll(&(struct pollfd){.fd = signals, .events = POLLIN}, 1, stk_away_pause_ms(away));
+}
+
 int stk_slurm_wait(struct stk_slurm *s, uint32_t number, json_t **ret_job, struct stk_err *err)
 {
+    struct stk_away away = {0};
     char path[64];
     struct stk_call call = {.path = path, .timeout_ms = 60000};
 
@@ -159,7 +169,11 @@ int stk_slurm_wait(struct stk_slurm *s, uint32_t number, json_t **ret_job, struc
             return 0;
         }
         json_decref(job);
-        if (rc < 0)
+        if (rc < 0 && !stk_away_is(rc))
             return rc;
+        if (rc == 0)
+            stk_away_back(&away);
+        else
+            stk_slurm_away(s, &away, -1);
     }
 }

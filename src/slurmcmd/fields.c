@@ -231,35 +231,16 @@ FIELD(alloc_tres)
         put(buf, size, "");
 }
 
-/* One of Slurm's codes for what our reason says. */
 FIELD(reason)
 {
-    static const char *const codes[][2] = {
-        {"held", "JobHeldUser"},
-        {"dependency", "Dependency"},
-        {"array_limit", "JobArrayTaskLimit"},
-        {"begin", "BeginTime"},
-        {"never", "BadConstraints"},
-        {"node", "ReqNodeNotAvail"},
-        {"drain", "ReqNodeNotAvail"},
-        {"behind", "Priority"},
-        {"priority", "Priority"},
-        {"reserved", "Priority"},
-    };
-    const char *state = stk_str(job, "state"), *cause = stk_str(job, "cause");
-    const char *code = stk_str(json_object_get(job, "reason"), "code"), *say = "Resources";
-
     UNUSED;
-    if (strcmp(cause, "dependency_failed") == 0)
-        say = "DependencyNeverSatisfied";
-    else if (strcmp(state, "held") == 0)
-        say = "JobHeldUser";
-    else if (!stk_slurm_is_pending(job) && strcmp(state, "suspended") != 0)
-        say = "None";
-    for (size_t i = 0; strcmp(say, "Resources") == 0 && i < sizeof(codes) / sizeof(*codes); i++)
-        if (strstr(code, codes[i][0]))
-            say = codes[i][1];
-    put(buf, size, say);
+    stk_slurm_reason(job, buf, size);
+}
+
+FIELD(dependency)
+{
+    UNUSED;
+    stk_slurm_dependency(job, buf, size);
 }
 
 /* "vm-0001,vm-0002" */
@@ -297,6 +278,10 @@ FIELD(nodes_or_reason)
 
         reason(s, job, r, sizeof(r));
         (void)snprintf(buf, size, "(%s)", r);
+    } else if (strcmp(stk_str(job, "cause"), "dependency_failed") == 0) {
+        const char *note = stk_str(job, "note");
+
+        (void)snprintf(buf, size, "(DependencyNeverSatisfied%s%s)", *note ? ", " : "", note);
     } else {
         put_nodes(job, buf, size);
     }
@@ -445,6 +430,7 @@ const struct stk_slurm_field stk_slurm_fields[] = {
     {"ReqTRES", NULL, 0, "TRES", 10, true, tres},
     {"AllocTRES", "tres-alloc", 0, "TRES_ALLOC", 10, true, alloc_tres},
     {"Reason", NULL, 'r', "REASON", 19, false, reason},
+    {"Dependency", NULL, 'E', "DEPENDENCY", 20, true, dependency},
     {"ReasonList", NULL, 'R', "NODELIST(REASON)", 20, false, nodes_or_reason},
     {"NodeList", NULL, 'N', "NODELIST", 15, false, nodelist},
     {"NodeList", NULL, 0, "NODELIST", 15, false, sacct_nodes},

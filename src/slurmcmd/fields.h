@@ -37,6 +37,11 @@ struct stk_slurm_table {
     bool detail;    /* some column needs the description */
 };
 
+/* One of Slurm's codes for what our reason says: "Dependency". */
+void stk_slurm_reason(const json_t *job, char *buf, size_t size);
+/* "afterok:12(failed),afterany:13"; "(null)": it depends on none. */
+void stk_slurm_dependency(const json_t *job, char *buf, size_t size);
+
 /* Reads a format. -EINVAL names the word or letter that is not known. */
 int stk_slurm_letters(struct stk_slurm_table *t, const char *format, struct stk_err *err);
 int stk_slurm_names(struct stk_slurm_table *t, const char *format, char width_mark,

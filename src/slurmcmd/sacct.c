@@ -147,18 +147,18 @@ static int read_when(const char *text, int64_t *ret)
 
     if (strncmp(text, "now-", 4) == 0) {
         (void)snprintf(plus, sizeof(plus), "now+%.50s", text + 4);
-        if (stk_words_time(plus, now, &at) < 0)
+        if (stk_words_time(plus, now, &at, NULL) < 0)
             return -EINVAL;
         *ret = now - (at - now);
         return 0;
     }
     if (strchr(text, ':') && !strchr(text, 'T')) { /* today's, even when it has passed */
-        if (stk_words_time(text, now, &at) < 0)
+        if (stk_words_time(text, now, &at, NULL) < 0)
             return -EINVAL;
         *ret = at > now ? at - 86400 : at;
         return 0;
     }
-    return stk_words_time(text, now, ret);
+    return stk_words_time(text, now, ret, NULL);
 }
 
 static int range(const struct asked *a, int64_t *since, int64_t *until, struct stk_err *err)

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "client/away.h"
 #include "client/client.h"
 #include "spec/opts.h"
 #include "sys/json.h"
@@ -63,7 +64,9 @@ int stk_slurm_ended(struct stk_slurm *s, const char *query, bool detail, json_t 
 int stk_slurm_find(struct stk_slurm *s, const char *ids, bool ended, json_t *jobs,
                    struct stk_err *err);
 
-/* Waits until the job has ended. */
+/* The daemon did not answer: says so when that has lasted, and waits for a while or a signal. */
+void stk_slurm_away(const struct stk_slurm *s, struct stk_away *away, int signals);
+/* Waits until the job has ended, also over restarts of the daemon. */
 int stk_slurm_wait(struct stk_slurm *s, uint32_t number, json_t **ret_job, struct stk_err *err);
 
 /* What a program that ran the job should exit with. */

@@ -18,19 +18,21 @@ struct stream {
     struct stk_stream *s;
     uint64_t offset;
     int fd;
-    bool ended;
+    bool came;   /* something, since it was opened */
+    bool inside; /* the last byte was not the end of a line */
 };
 
 static int copy(void *ctx, const char *data, size_t n)
 {
     struct stream *st = ctx;
 
-    st->offset += n;
+    st->inside = data[n - 1] != '\n';
+    st->came = true;
     while (n > 0) {
         ssize_t k = write(st->fd, data, n);
 
         if (k < 0 && errno != EINTR)
-            return -EPIPE;
+            return -ECANCELED;
         data += k > 0 ? k : 0;
         n -= k > 0 ? (size_t)k : 0;
     }
@@ -43,42 +45,72 @@ static int open_stream(struct stk_slurm *s, uint32_t number, struct stream *st, 
     char path[128];
     struct stk_call call = {.path = path, .timeout_ms = -1};
 
-    (void)snprintf(path, sizeof(path), "/v1/jobs/%u/log?follow=1&stream=%s&offset=%llu", number,
-                   which, (unsigned long long)st->offset);
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%u/log?follow=1&stream=%s&offset=%llu&counts=%s",
+                   number, which, (unsigned long long)st->offset, st->inside ? "inside" : "line");
     return stk_stream_open(s->c, &call, copy, st, &st->s, err);
 }
 
-static void cancel(struct stk_slurm *s, uint32_t number)
+/* A signal cancels the job. While the daemon is away it cannot: srun then leaves, and says so. */
+static void on_signal(struct stk_slurm *s, uint32_t number, int signals)
 {
     char path[64];
     struct stk_call call = {.method = "POST", .path = path};
+    struct stk_err err = {""};
+    int sig = stk_signal_read(signals);
 
+    if (sig <= 0)
+        return;
     (void)snprintf(path, sizeof(path), "/v1/jobs/%u/cancel", number);
-    (void)stk_client_call(s->c, &call, NULL, NULL);
+    if (stk_client_call(s->c, &call, NULL, &err) == 0) {
+        stk_slurm_say(s->name, "Cancelled by a signal: job %u is being cancelled", number);
+        return;
+    }
+    stk_slurm_say(s->name, "error: job %u was not cancelled: %s", number, err.text);
+    exit(128 + sig); // NOLINT(concurrency-mt-unsafe)
 }
 
-/* Copies the output until the job has ended. */
-static int follow(struct stk_slurm *s, uint32_t number, struct stk_err *err)
+/* Copies what one connection brings: 1 at the end of the output, else why it broke off. */
+static int pump_stream(struct stk_slurm *s, uint32_t number, struct stream *st, int signals,
+                       struct stk_err *err)
 {
-    struct stream st = {.fd = STDOUT_FILENO};
-    int signals = stk_signals(), rc = open_stream(s, number, &st, "stdout", err);
+    int rc = open_stream(s, number, st, "stdout", err);
 
     while (rc == 0) {
         struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
-                               {.fd = stk_stream_fd(st.s), .events = POLLIN}};
+                               {.fd = stk_stream_fd(st->s), .events = POLLIN}};
 
         if (poll(fds, 2, 1000) < 0 && errno != EINTR)
             rc = -errno;
-        if (fds[0].revents && stk_signal_read(signals) > 0) {
-            stk_slurm_say(s->name, "Cancelled by a signal: job %u is being cancelled", number);
-            cancel(s, number);
-        }
+        if (fds[0].revents)
+            on_signal(s, number, signals);
         if (rc == 0)
-            rc = stk_stream_pump(st.s, err);
+            rc = stk_stream_pump(st->s, err);
+        (void)stk_stream_offset(st->s, &st->offset);
     }
-    stk_stream_free(st.s);
+    stk_stream_free(st->s);
+    st->s = NULL;
+    return rc;
+}
+
+/* Copies the output until the job has ended; after a restart of the daemon it goes on where it
+ * was. */
+static int follow(struct stk_slurm *s, uint32_t number, struct stk_err *err)
+{
+    struct stream st = {.fd = STDOUT_FILENO};
+    struct stk_away away = {0};
+    int signals = stk_signals(), rc;
+
+    while (stk_away_is(rc = pump_stream(s, number, &st, signals, err))) {
+        if (st.came)
+            stk_away_back(&away);
+        st.came = false;
+        stk_slurm_away(s, &away, signals);
+        on_signal(s, number, signals);
+    }
     if (signals >= 0)
         (void)close(signals);
+    if (rc == -ECANCELED)
+        (void)stk_err_set(err, rc, "standard output is closed; job %u goes on", number);
     return rc == 1 ? 0 : rc;
 }
 

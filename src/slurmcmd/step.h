@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "spec/sbatch.h"
+#include "sys/jobnodes.h"
 
 #define STK_STEP_MAX_TASKS 4096
 #define STK_STEP_MAX_GPUS 64
@@ -26,6 +27,8 @@ struct stk_step {
     char gpus[STK_STEP_MAX_GPUS][24]; /* as CUDA_VISIBLE_DEVICES has them */
     uint32_t n_gpus, per_task;        /* per_task 0: every task sees all */
     bool chosen;                      /* CUDA_VISIBLE_DEVICES must be set */
+    struct stk_jobnodes nodes;        /* of a job that has several, with the step's tasks; n 0: it
+                                         has one */
 };
 
 /* The environment of task 't', set in this process. */

@@ -71,24 +71,67 @@ static int set_gpus(const struct stk_step *p, uint32_t t)
     return set_word("CUDA_VISIBLE_DEVICES", list);
 }
 
-int stk_step_env(const struct stk_step *p, uint32_t t, struct stk_err *err)
+static int set_taken(const char *name, char *take)
+{
+    int rc = take ? set_word(name, take) : -1;
+
+    free(take);
+    return rc;
+}
+
+/* The task's node of several, its place there, and the GPUs that the job has there: all of them, or
+ * as many as each of its tasks has. */
+static int set_node(const struct stk_step *p, uint32_t t)
+{
+    uint32_t local, k = stk_jobnodes_find(&p->nodes, t, &local), i = 0;
+    const struct stk_jobnode *node = &p->nodes.node[k];
+    char list[STK_STEP_MAX_GPUS * 8] = "", *gpus = strdup(node->gpus), *save = NULL;
+    int rc = gpus ? 0 : -1;
+
+    for (char *g = gpus ? strtok_r(gpus, ",", &save) : NULL; g; g = strtok_r(NULL, ",", &save), i++)
+        if (p->per_task == 0 || i / p->per_task == local)
+            (void)snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%.6s",
+                           *list ? "," : "", g);
+    free(gpus);
+    rc |= set_number("SLURM_LOCALID", local) | set_number("SLURM_NODEID", k);
+    rc |= set_number("SLURM_STEP_NUM_NODES", p->nodes.n);
+    rc |= set_taken("SLURM_TASKS_PER_NODE", stk_jobnodes_tasks(&p->nodes));
+    rc |= set_taken("SLURM_STEP_TASKS_PER_NODE", stk_jobnodes_tasks(&p->nodes));
+    if (p->n % p->nodes.n == 0)
+        rc |= set_number("SLURM_NTASKS_PER_NODE", p->n / p->nodes.n);
+    else
+        rc |= unsetenv("SLURM_NTASKS_PER_NODE"); // NOLINT(concurrency-mt-unsafe)
+    rc |= set_taken("SLURM_STEP_NODELIST", stk_jobnodes_names(&p->nodes));
+    rc |= set_word("SLURMD_NODENAME", node->name) | set_word("STOKER_NODE", node->name);
+    rc |= set_word("CUDA_VISIBLE_DEVICES", list) | set_word("STOKER_GPUS", list);
+    return rc;
+}
+
+static int set_one_node(const struct stk_step *p, uint32_t t)
 {
     const char *node = var("SLURM_JOB_NODELIST", "localhost");
+    int rc = set_number("SLURM_LOCALID", t) | set_word("SLURM_NODEID", "0");
+
+    rc |= set_number("SLURM_NTASKS_PER_NODE", p->n) | set_number("SLURM_TASKS_PER_NODE", p->n);
+    rc |= set_number("SLURM_STEP_TASKS_PER_NODE", p->n) | set_word("SLURM_STEP_NUM_NODES", "1");
+    rc |= set_word("SLURM_STEP_NODELIST", node) | set_word("SLURMD_NODENAME", node);
+    return rc | set_gpus(p, t);
+}
+
+int stk_step_env(const struct stk_step *p, uint32_t t, struct stk_err *err)
+{
     int rc = set_exported(p->b);
 
-    rc |= set_number("SLURM_PROCID", t) | set_number("SLURM_LOCALID", t);
+    rc |= set_number("SLURM_PROCID", t);
     rc |= set_number("SLURM_NTASKS", p->n) | set_number("SLURM_NPROCS", p->n);
-    rc |= set_number("SLURM_NTASKS_PER_NODE", p->n) | set_number("SLURM_TASKS_PER_NODE", p->n);
-    rc |= set_number("SLURM_STEP_NUM_TASKS", p->n) | set_number("SLURM_STEP_TASKS_PER_NODE", p->n);
+    rc |= set_number("SLURM_STEP_NUM_TASKS", p->n);
     rc |= set_number("SLURM_TASK_PID", (uint32_t)getpid()) | set_number("SLURM_GTIDS", t);
-    rc |= set_word("SLURM_NODEID", "0") | set_word("SLURM_STEP_NUM_NODES", "1");
     rc |= set_word("SLURM_STEP_ID", "0") | set_word("SLURM_STEPID", "0");
-    rc |= set_word("SLURM_STEP_NODELIST", node) | set_word("SLURMD_NODENAME", node);
+    rc |= p->nodes.n > 0 ? set_node(p, t) : set_one_node(p, t);
     rc |= set_word("SLURM_LAUNCH_NODE_IPADDR", "127.0.0.1");
     rc |= set_word("SLURM_SRUN_COMM_HOST", "127.0.0.1");
     if (p->b->cpus > 0)
         rc |= set_number("SLURM_CPUS_PER_TASK", (uint32_t)p->b->cpus);
-    rc |= set_gpus(p, t);
     return rc ? stk_err_set(err, -ENOMEM, "out of memory") : 0;
 }
 
@@ -150,6 +193,36 @@ static void read_visible(struct stk_step *p)
     }
 }
 
+/* The nodes of the job, where it has several, with the step's tasks on them. */
+static int read_nodes(struct stk_step *p)
+{
+    const char *text = var(STK_JOBNODES_NAME, NULL);
+    int rc = text ? stk_jobnodes_read(text, &p->nodes) : 0;
+
+    if (rc < 0)
+        return rc;
+    if (p->b->nodes > 0 && p->b->nodes < p->nodes.n)
+        p->nodes.n = (uint32_t)p->b->nodes;
+    if (p->nodes.n > p->n)
+        p->nodes.n = p->n;
+    stk_jobnodes_spread(&p->nodes, p->n);
+    return 0;
+}
+
+static int check_node_gpus(const struct stk_step *p, struct stk_err *err)
+{
+    for (uint32_t i = 0; i < p->nodes.n; i++) {
+        const struct stk_jobnode *n = &p->nodes.node[i];
+
+        if ((uint64_t)p->per_task * n->tasks > n->n_gpus)
+            return stk_err_set(err, -EINVAL,
+                               "Unable to create step: it asks for %u GPUs on %.200s, where the "
+                               "job has %u",
+                               p->per_task * n->tasks, n->name, n->n_gpus);
+    }
+    return 0;
+}
+
 int stk_step_gpus(struct stk_step *p, struct stk_err *err)
 {
     const struct stk_sbatch *b = p->b;
@@ -164,6 +237,12 @@ int stk_step_gpus(struct stk_step *p, struct stk_err *err)
             each = n;
     }
     want = each >= 0 ? each * p->n : b->gpus >= 0 ? b->gpus : b->gpus_per_node;
+    if (read_nodes(p) < 0)
+        return stk_err_set(err, -EINVAL, STK_JOBNODES_NAME " is not what stoker has set");
+    if (p->nodes.n > 0) {
+        p->per_task = each > 0 ? (uint32_t)each : 0;
+        return check_node_gpus(p, err);
+    }
     read_visible(p);
     if (want < 0)
         return 0;

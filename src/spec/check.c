@@ -19,7 +19,8 @@
 
 struct checker {
     struct stk_fault *fault;
-    size_t len; /* of fault->path */
+    size_t len;    /* of fault->path */
+    bool in_bytes; /* too long, though not as the schema counts: it has characters and no sums */
 };
 
 __attribute__((format(printf, 2, 3))) static int wrong(struct checker *c, const char *fmt, ...)
@@ -29,7 +30,7 @@ __attribute__((format(printf, 2, 3))) static int wrong(struct checker *c, const 
     va_start(ap, fmt);
     (void)vsnprintf(c->fault->what, sizeof(c->fault->what), fmt, ap);
     va_end(ap);
-    return -EINVAL;
+    return -EBADMSG;
 }
 
 /* Steps into a key or an entry; the caller restores c->len. */
@@ -119,6 +120,15 @@ static int check_budget(struct checker *c, const struct stk_key *k, const json_t
 }
 
 /* Length, UTF-8 (jansson saw to it) and no NUL: what every string must have. */
+static int64_t count_characters(const char *s, size_t len)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < len; i++)
+        n += ((unsigned char)s[i] & 0xC0) != 0x80; /* not a byte in the middle of one */
+    return n;
+}
+
 static int check_length(struct checker *c, int64_t min, int64_t max, const json_t *v)
 {
     size_t len;
@@ -130,6 +140,7 @@ static int check_length(struct checker *c, int64_t min, int64_t max, const json_
         return wrong(c, "must not hold a NUL byte");
     if (len == 0 && min > 0)
         return wrong(c, "must not be empty");
+    c->in_bytes = (int64_t)len > max && count_characters(json_string_value(v), len) <= max;
     if ((int64_t)len > max)
         return wrong(c, "must have at most %" PRId64 " bytes, got %zu", max, len);
     return 0;
@@ -221,11 +232,11 @@ static int check_ints(struct checker *c, const struct stk_key *k, const json_t *
     if (!json_is_array(v))
         return wrong(c, "must be a list of whole numbers, got %s", show(v).text);
     if (check_count(c, 1, k->each, n) < 0)
-        return -EINVAL;
+        return -EBADMSG;
     for (size_t i = 0; i < n; i++) {
         enter(c, "[%zu]", i);
         if (check_int(c, k, json_array_get(v, i)) < 0)
-            return -EINVAL;
+            return -EBADMSG;
         leave(c, len);
     }
     return 0;
@@ -239,7 +250,7 @@ static int check_strings(struct checker *c, const struct stk_key *k, const json_
     if (!json_is_array(v))
         return wrong(c, "must be a list of strings, got %s", show(v).text);
     if (check_count(c, k->min, k->max, n) < 0)
-        return -EINVAL;
+        return -EBADMSG;
     for (size_t i = 0; i < n; i++) {
         const json_t *s = json_array_get(v, i);
         struct stk_key one = {.min = 1, .max = k->each};
@@ -247,10 +258,11 @@ static int check_strings(struct checker *c, const struct stk_key *k, const json_
         enter(c, "[%zu]", i);
         if (k->type == STK_KEY_NAMES ? check_name(c, &one, s) < 0
                                      : check_length(c, 0, k->each, s) < 0)
-            return -EINVAL;
+            return -EBADMSG;
         bytes += (int64_t)json_string_length(s) + 1;
         leave(c, len);
     }
+    c->in_bytes = bytes > most;
     if (bytes > most)
         return wrong(c, "must have at most %" PRId64 " bytes in all, got %" PRId64, most, bytes);
     if (strcmp(k->name, "command") == 0 && json_string_length(json_array_get(v, 0)) == 0)
@@ -266,14 +278,14 @@ static int check_by_name(struct checker *c, const struct stk_key *k, const json_
     size_t len = c->len;
 
     if (check_count(c, k->min, k->max, json_object_size(v)) < 0)
-        return -EINVAL;
+        return -EBADMSG;
     for (void *it = json_object_iter(stk_json_loose(v)); it;
          it = json_object_iter_next(stk_json_loose(v), it)) {
         const char *name = json_object_iter_key(it);
 
         enter(c, ".%s", stk_words_show(name).text);
         if (check(c, k, name, json_object_iter_value(it)) < 0)
-            return -EINVAL;
+            return -EBADMSG;
         leave(c, len);
     }
     return 0;
@@ -303,6 +315,7 @@ static int check_speed(struct checker *c, const struct stk_key *k, const char *n
     double milli = json_is_number(n) ? round(json_number_value(n) * STK_SPEED) : 0;
     size_t len = strlen(name);
 
+    c->in_bytes = (int64_t)len > k->each && count_characters(name, len) <= k->each;
     if (len == 0 || (int64_t)len > k->each || !stk_words_is_text(name, len, false))
         return wrong(c, "must be a name of 1 to %" PRId64 " bytes", k->each);
     if (!(milli >= 1 && milli <= STK_MAX_SPEED))
@@ -321,7 +334,7 @@ static bool is_env_name(const char *s, bool strict)
 {
     size_t len = strlen(s);
 
-    if (len == 0 || len > 255 || strchr(s, '=') || !stk_words_is_text(s, len, false))
+    if (len == 0 || len > STK_MAX_ENV_NAME || strchr(s, '=') || !stk_words_is_text(s, len, false))
         return false;
     return !strict ||
            (strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == len &&
@@ -334,6 +347,8 @@ static int check_env(struct checker *c, const struct stk_key *k, const char *nam
     struct stk_key one = {.min = secret, .max = k->each - (int64_t)(secret ? 0 : strlen(name) + 1)};
 
     enter(c, ".%s", stk_words_show(name).text);
+    c->in_bytes = strlen(name) > STK_MAX_ENV_NAME &&
+                  count_characters(name, strlen(name)) <= (int64_t)STK_MAX_ENV_NAME;
     if (!is_env_name(name, secret))
         return wrong(c, "is not a name for an environment variable");
     return secret ? check_path(c, &one, v) : check_length(c, 0, one.max, v);
@@ -347,17 +362,18 @@ static int check_envs(struct checker *c, const struct stk_key *k, const json_t *
     if (!json_is_object(v))
         return wrong(c, "must be an object of NAME: \"value\", got %s", show(v).text);
     if (check_count(c, k->min, k->max, json_object_size(v)) < 0)
-        return -EINVAL;
+        return -EBADMSG;
     for (void *it = json_object_iter(stk_json_loose(v)); it;
          it = json_object_iter_next(stk_json_loose(v), it)) {
         const char *name = json_object_iter_key(it);
         const json_t *value = json_object_iter_value(it);
 
         if (check_env(c, k, name, value) < 0)
-            return -EINVAL;
+            return -EBADMSG;
         bytes += (int64_t)(strlen(name) + json_string_length(value) + 2);
         leave(c, len);
     }
+    c->in_bytes = bytes > STK_MAX_TEXT;
     if (bytes > STK_MAX_TEXT)
         return wrong(c, "must have at most %d bytes in all, got %" PRId64, STK_MAX_TEXT, bytes);
     return 0;
@@ -371,7 +387,8 @@ static int unknown_key(struct checker *c, const struct stk_key *keys, const char
     const char *near = stk_key_nearest(keys, name, &best);
 
     if (keys == stk_spec_keys() &&
-        stk_words_among(name, "uid|gid|groups|user|home|shell|host|submitted|schedule_id"))
+        stk_words_among(name,
+                        "uid|gid|groups|user|home|shell|host|submitted|schedule_id|cpu_share"))
         return wrong(c, "is set by the server and cannot be asked for");
     if (near)
         return wrong(c, "is not a known key; did you mean \"%s\"?", near);
@@ -394,7 +411,7 @@ static int check_object(struct checker *c, const struct stk_key *keys, const jso
                            (int)sizeof(c->fault->key) - 1, stk_words_show(name).text);
         enter(c, "%s%s", len > 0 ? "." : "", stk_words_show(name).text);
         if (k ? check_value(c, k, json_object_iter_value(it)) < 0 : unknown_key(c, keys, name) < 0)
-            return -EINVAL;
+            return -EBADMSG;
         leave(c, len);
     }
     for (const struct stk_key *k = keys; k->name; k++)
@@ -415,14 +432,32 @@ static int check_objects(struct checker *c, const struct stk_key *k, const json_
     if (!json_is_array(v))
         return wrong(c, "must be a list of objects, got %s", show(v).text);
     if (check_count(c, k->min, k->max, n) < 0)
-        return -EINVAL;
+        return -EBADMSG;
     for (size_t i = 0; i < n; i++) {
         enter(c, "[%zu]", i);
         if (check_object(c, k->keys, json_array_get(v, i)) < 0)
-            return -EINVAL;
+            return -EBADMSG;
         leave(c, len);
     }
     return 0;
+}
+
+/* It goes to podman, docker or apptainer as a word: it must not look like an option of theirs. */
+static int check_image(struct checker *c, const struct stk_key *k, const json_t *v)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    static const char all[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                              "._:/@+~%=-";
+    const char *s = json_string_value(v);
+
+    if (check_line(c, k, v) < 0)
+        return -EBADMSG;
+    if (s[0] == '/' || ((strchr(letters, s[0]) || s[0] == '.') && strspn(s, all) == strlen(s)))
+        return 0;
+    return wrong(c,
+                 "must be an absolute path, or a name of letters, digits and ._:/@+~%%=- that "
+                 "begins with a letter or digit, got %s",
+                 show(v).text);
 }
 
 static int check_value(struct checker *c, const struct stk_key *k, const json_t *v)
@@ -432,13 +467,14 @@ static int check_value(struct checker *c, const struct stk_key *k, const json_t 
         [STK_KEY_NAME] = check_name,       [STK_KEY_LINE] = check_line,
         [STK_KEY_TEXT] = check_text,       [STK_KEY_PATH] = check_path,
         [STK_KEY_PATTERN] = check_pattern, [STK_KEY_WORD] = check_word,
-        [STK_KEY_SIGNAL] = check_signal,   [STK_KEY_INT] = check_int,
-        [STK_KEY_NUMBER] = check_number,   [STK_KEY_BOOL] = check_bool,
-        [STK_KEY_BUDGET] = check_budget,   [STK_KEY_INTS] = check_ints,
-        [STK_KEY_STRINGS] = check_strings, [STK_KEY_NAMES] = check_strings,
-        [STK_KEY_TYPES] = check_types,     [STK_KEY_AMOUNTS] = check_amounts,
-        [STK_KEY_ENVS] = check_envs,       [STK_KEY_SECRETS] = check_envs,
-        [STK_KEY_OBJECT] = check_sub,      [STK_KEY_OBJECTS] = check_objects,
+        [STK_KEY_IMAGE] = check_image,     [STK_KEY_SIGNAL] = check_signal,
+        [STK_KEY_INT] = check_int,         [STK_KEY_NUMBER] = check_number,
+        [STK_KEY_BOOL] = check_bool,       [STK_KEY_BUDGET] = check_budget,
+        [STK_KEY_INTS] = check_ints,       [STK_KEY_STRINGS] = check_strings,
+        [STK_KEY_NAMES] = check_strings,   [STK_KEY_TYPES] = check_types,
+        [STK_KEY_AMOUNTS] = check_amounts, [STK_KEY_ENVS] = check_envs,
+        [STK_KEY_SECRETS] = check_envs,    [STK_KEY_OBJECT] = check_sub,
+        [STK_KEY_OBJECTS] = check_objects,
     };
 
     return checks[k->type](c, k, v);
@@ -454,7 +490,7 @@ int stk_spec_fault(const json_t *spec, struct stk_fault *ret)
         return wrong(&c, "a job description must be a JSON object");
     rc = check_object(&c, stk_spec_keys(), spec);
     if (rc < 0)
-        return rc;
+        return c.in_bytes ? -EINVAL : rc;
     *ret = (struct stk_fault){.key = ""};
     return stk_spec_rules(spec, ret);
 }
@@ -463,9 +499,11 @@ int stk_spec_check(const json_t *spec, struct stk_err *err)
 {
     struct stk_fault fault;
 
-    if (stk_spec_fault(spec, &fault) == 0)
+    int rc = stk_spec_fault(spec, &fault);
+
+    if (rc == 0)
         return 0;
     if (fault.path[0] == '\0')
-        return stk_err_set(err, -EINVAL, "%s", fault.what);
-    return stk_err_set(err, -EINVAL, "%.60s: %s", fault.path, fault.what);
+        return stk_err_set(err, rc, "%s", fault.what);
+    return stk_err_set(err, rc, "%.60s: %s", fault.path, fault.what);
 }

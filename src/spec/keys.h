@@ -16,6 +16,7 @@ enum stk_key_type {
     STK_KEY_PATTERN, /* a path with %j and the like */
     STK_KEY_WORD,    /* one of 'words' */
     STK_KEY_SIGNAL,  /* a signal's name */
+    STK_KEY_IMAGE,   /* the name of a container image, or an absolute path */
     STK_KEY_INT,     /* a whole number */
     STK_KEY_NUMBER,  /* a number, at most three digits after the point count */
     STK_KEY_BOOL,    /* true or false */
@@ -46,6 +47,7 @@ struct stk_key {
 
 #define STK_MAX_TEXT (1 << 20) /* bytes of a script, of all arguments, of all of envs */
 #define STK_MAX_ENVS 4096
+#define STK_MAX_ENV_NAME 255
 #define STK_MAX_ARGS 4096
 #define STK_MAX_ARG 131071 /* bytes of one argument or NAME=value; what execve() takes */
 #define STK_MAX_PATH 4095

@@ -125,6 +125,14 @@ void stk_spec_near(const json_t *checked, struct stk_demand *d)
     d->exclusive = json_is_true(json_object_get(o, "exclusive"));
 }
 
+/* What it asks for, or the share that the server gave it (live/cpu_share.c). */
+static uint32_t cpu_milli(const json_t *o)
+{
+    const json_t *share = json_object_get(o, "cpu_share");
+
+    return (uint32_t)lround(json_number_value(share ? share : json_object_get(o, "cpus")) * 1000);
+}
+
 static void read_job(const json_t *o, struct stk_spec *s)
 {
     struct stk_job_spec *job = &s->job;
@@ -132,7 +140,7 @@ static void read_job(const json_t *o, struct stk_spec *s)
     job->demand.tasks = (uint32_t)whole(o, "tasks", 1);
     read_gpus(o, s);
     job->demand.gpu_types = STK_ANY_GPU_TYPE;
-    job->demand.cpu_milli = (uint32_t)lround(json_number_value(json_object_get(o, "cpus")) * 1000);
+    job->demand.cpu_milli = cpu_milli(o);
     job->demand.mem_mib = (uint32_t)whole(o, "mem_mib", 0);
     stk_spec_near(o, &job->demand);
     if (s->by_memory)
@@ -276,6 +284,7 @@ static void read_terms(const json_t *o, struct stk_spec *s)
     t->no_sleep = !s->may_suspend;
     t->signals = json_object_get(o, "signal") != NULL;
     t->min_run = whole(o, "min_run_s", 0) * STK_SECOND;
+    t->plain = json_is_true(json_object_get(o, "plain")); /* the server says so */
     t->movable = json_is_true(json_object_get(o, "movable"));
     s->keep_up = stk_str_or(keep, "group", NULL);
     t->group_min = (uint32_t)whole(keep, "min", 0);

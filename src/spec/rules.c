@@ -15,17 +15,36 @@
 #include "when/cron.h"
 
 /* 'path' begins with the key. */
+__attribute__((format(printf, 3, 0))) static void note_fault(struct stk_fault *f, const char *path,
+                                                             const char *fmt, va_list ap)
+{
+    (void)snprintf(f->key, sizeof(f->key), "%.*s", (int)strcspn(path, ".["), path);
+    (void)snprintf(f->path, sizeof(f->path), "%s", path);
+    (void)vsnprintf(f->what, sizeof(f->what), fmt, ap);
+}
+
+/* A rule that the schema does not say. */
 __attribute__((format(printf, 3, 4))) static int blame(struct stk_fault *f, const char *path,
                                                        const char *fmt, ...)
 {
     va_list ap;
 
-    (void)snprintf(f->key, sizeof(f->key), "%.*s", (int)strcspn(path, ".["), path);
-    (void)snprintf(f->path, sizeof(f->path), "%s", path);
     va_start(ap, fmt);
-    (void)vsnprintf(f->what, sizeof(f->what), fmt, ap);
+    note_fault(f, path, fmt, ap);
     va_end(ap);
     return -EINVAL;
+}
+
+/* A rule that the schema says, too. */
+__attribute__((format(printf, 3, 4))) static int blame_form(struct stk_fault *f, const char *path,
+                                                            const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    note_fault(f, path, fmt, ap);
+    va_end(ap);
+    return -EBADMSG;
 }
 
 static int64_t whole(const json_t *spec, const char *key, int64_t standard)
@@ -35,7 +54,7 @@ static int64_t whole(const json_t *spec, const char *key, int64_t standard)
     return v ? (int64_t)json_integer_value(v) : standard;
 }
 
-static const char *pairs[][2] = {
+static const struct stk_key_pair exclusive_keys[] = {
     {"command", "script"},    {"command", "args"},      {"array", "items"},
     {"array", "interactive"}, {"items", "interactive"}, {"priority", "class"},
 };
@@ -49,23 +68,31 @@ static bool given(const json_t *spec, const char *key)
 
 static int exclusive(const json_t *spec, struct stk_fault *f)
 {
-    for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++)
-        if (given(spec, pairs[i][0]) && given(spec, pairs[i][1]))
-            return blame(f, pairs[i][1], "cannot be given together with %s", pairs[i][0]);
+    for (size_t i = 0; i < sizeof(exclusive_keys) / sizeof(*exclusive_keys); i++) {
+        const struct stk_key_pair *p = &exclusive_keys[i];
+
+        if (given(spec, p->key) && given(spec, p->other))
+            return blame(f, p->other, "cannot be given together with %s", p->key);
+    }
     return 0;
 }
 
-static const char *needs[][2] = {
-    {"args", "script"}, {"workers", "items"}, {"image_runtime", "image"}};
+const struct stk_key_pair stk_spec_needs[] = {
+    {"args", "script"}, {"workers", "items"}, {"image_runtime", "image"}, {NULL, NULL}};
 
 static int needed(const json_t *spec, struct stk_fault *f)
 {
-    for (size_t i = 0; i < sizeof(needs) / sizeof(*needs); i++)
-        if (given(spec, needs[i][0]) && !given(spec, needs[i][1]))
-            return blame(f, needs[i][0], "has no meaning without %s", needs[i][1]);
+    const char *dir = json_string_value(json_object_get(spec, "workdir"));
+
+    for (const struct stk_key_pair *p = stk_spec_needs; p->key; p++)
+        if (given(spec, p->key) && !given(spec, p->other))
+            return blame_form(f, p->key, "has no meaning without %s", p->other);
+    if (given(spec, "image") && given(spec, "workdir") && strpbrk(dir, ":,"))
+        return blame(f, "workdir", "must not hold ':' or ',' when there is an image, got \"%s\"",
+                     stk_words_show(dir).text);
     if (!given(spec, "command") && !given(spec, "script") && !given(spec, "interactive")) {
         *f = (struct stk_fault){.what = "a job needs a command or a script"};
-        return -EINVAL;
+        return -EBADMSG;
     }
     return 0;
 }
@@ -230,7 +257,7 @@ static int unique(const json_t *list, struct stk_fault *f)
     qsort(all, n, sizeof(*all), by_number);
     for (size_t i = 1; i < n && rc == 0; i++)
         if (all[i] == all[i - 1])
-            rc = blame(f, "array.indices", "has %" JSON_INTEGER_FORMAT " twice", all[i]);
+            rc = blame_form(f, "array.indices", "has %" JSON_INTEGER_FORMAT " twice", all[i]);
     free(all);
     return rc;
 }
@@ -243,11 +270,11 @@ static int array(const json_t *spec, struct stk_fault *f)
     if (!a)
         return 0;
     if (list && (last >= 0 || json_object_get(a, "first") || json_object_get(a, "step")))
-        return blame(f, "array", "has either indices or first, last and step");
+        return blame_form(f, "array", "has either indices or first, last and step");
     if (list)
         return unique(list, f);
     if (last < 0)
-        return blame(f, "array", "needs indices, or first and last");
+        return blame_form(f, "array", "needs indices, or first and last");
     if (last < first)
         return blame(f, "array.last", "must not be below first (%" PRId64 "), got %" PRId64, first,
                      last);

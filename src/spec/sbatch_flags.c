@@ -135,8 +135,11 @@ static int set_when(struct stk_sbatch *s, const struct stk_flag *f, const char *
                     struct stk_err *err)
 {
     int64_t at;
+    int rc = stk_words_time(v, s->now_s, &at, err);
 
-    if (stk_words_time(v, s->now_s, &at) < 0)
+    if (rc == -ERANGE)
+        return -EINVAL;
+    if (rc < 0)
         return stk_err_set(err, -EINVAL,
                            "must be a time such as now+1hour, 16:30 or 2030-01-31T08:00, got "
                            "\"%s\"",

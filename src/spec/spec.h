@@ -21,7 +21,8 @@
 
 #define STK_MAX_JOB_FILE (4 << 20) /* bytes of a job file */
 
-/* Every rule of a description as a user may send it. -EINVAL with "key: what is wrong". */
+/* Every rule of a description as a user may send it. With "key: what is wrong": -EBADMSG, the
+ * description breaks the schema; -EINVAL, its values do not go together. */
 int stk_spec_check(const json_t *spec, struct stk_err *err);
 
 /* The same, with the place apart from the sentence, for callers who know a better place. */
@@ -35,6 +36,8 @@ int stk_spec_fault(const json_t *spec, struct stk_fault *ret);
 /* A JSON Schema (2020-12, as OpenAPI 3.1 has it) of the description. A new reference; NULL: out of
  * memory. */
 json_t *stk_spec_schema(void);
+/* Of one of these words, with | between them. */
+json_t *stk_spec_words_schema(const char *words);
 
 struct stk_spec_dep {
     enum stk_dep_type type;

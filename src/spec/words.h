@@ -38,8 +38,10 @@ int stk_words_size(const char *s, char unit, int64_t *ret_mib);
 /* Unix seconds from "now", "now+90" (seconds), "now+2hours", "now+1day", "16:30", "16:30:15",
  * "4:30pm", "midnight", "noon", "teatime", "today", "tomorrow", "010224" (MMDDYY), "01/02/24",
  * "2024-01-02", "2024-01-02T16:30[:15]", and a bare number of nine or more digits (Unix seconds
- * already). Times of day are local; one that has passed is tomorrow's. */
-int stk_words_time(const char *s, int64_t now_s, int64_t *ret_s);
+ * already). Times of day are local; one that has passed is tomorrow's. -EINVAL: it is not a time.
+ * -ERANGE: a day that does not exist, or a time that the clock skips on the day that is named; the
+ * sentence says which part is wrong ("2027-02-30: February 2027 has 28 days"). */
+int stk_words_time(const char *s, int64_t now_s, int64_t *ret_s, struct stk_err *err);
 
 /* "0-9%2", "1,3,5-9:2": the description's "array" object. Indices are sorted, each once. */
 int stk_words_array(const char *s, json_t **ret_array, struct stk_err *err);

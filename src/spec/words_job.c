@@ -94,7 +94,11 @@ static int read_parts(const char **s, json_t *array, struct stk_err *err)
         count = (p.last - p.first) / p.step + 1;
         if (n + count > STK_MAX_ARRAY) {
             free(all);
-            return stk_err_set(err, -E2BIG, "an array has at most %d elements", STK_MAX_ARRAY);
+            return stk_err_set(
+                err, -E2BIG,
+                "an array has at most %d elements; submit several, such as --array 0-%d "
+                "and --array %d-...",
+                STK_MAX_ARRAY, STK_MAX_ARRAY - 1, STK_MAX_ARRAY);
         }
         more = realloc(all, (n + (size_t)count) * sizeof(*all));
         if (!more) {

@@ -170,9 +170,13 @@ static int duration(struct stk_yaml_job *j, const struct stk_yaml_word *w, const
 static int when(struct stk_yaml_job *j, const struct stk_yaml_word *w, const json_t *v)
 {
     const char *s = json_string_value(v);
+    struct stk_err why;
     int64_t at;
+    int rc = s ? stk_words_time(s, (int64_t)time(NULL), &at, &why) : -EINVAL;
 
-    if (!s || stk_words_time(s, (int64_t)time(NULL), &at) < 0)
+    if (rc == -ERANGE)
+        return stk_yaml_bad(j, "%s", why.text);
+    if (rc < 0)
         return stk_yaml_bad(j,
                             "must be a time such as 16:30, now+1hour or 2030-01-31T08:00, got "
                             "\"%s\"",

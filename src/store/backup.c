@@ -15,6 +15,8 @@
 #include "store/copy.h"
 #include "store/db.h"
 #include "store/dir.h"
+#include "store/guard.h"
+#include "store/pagesum.h"
 #include "store/schema.h"
 
 #define RESTORE_FILE STK_STORE_FILE ".restore"
@@ -23,9 +25,12 @@
 int stk_store_backup(struct stk_store *st, const char *path, stk_tick_fn tick, void *ctx,
                      struct stk_err *err)
 {
+    int rc;
+
     if (st->in_txn)
         return stk_err_set(err, -EPROTO, "a backup cannot be made inside a transaction");
-    return stk_copy(st->db, path, false, tick, ctx, err);
+    rc = stk_copy(st->db, path, false, tick, ctx, err);
+    return rc == -EUCLEAN ? stk_db_damaged(st, sqlite3_errmsg(st->db), err) : rc;
 }
 
 static int number_of(sqlite3 *db, const char *sql, int *ret_value)
@@ -53,7 +58,7 @@ static int integrity(sqlite3 *db, const char *path, struct stk_err *err)
     if (rc != SQLITE_ROW)
         rc = stk_db_error(db, rc, path, "check it", err);
     else if (strcmp(stk_db_str(s, 0), "ok") != 0)
-        rc = stk_err_set(err, -EBADMSG, "%.120s is damaged (%.80s): try an older backup", path,
+        rc = stk_err_set(err, -EUCLEAN, "%.120s is damaged (%.80s): try an older backup", path,
                          stk_db_str(s, 0));
     else
         rc = 0;
@@ -76,12 +81,18 @@ static int validate(sqlite3 *db, const char *path, struct stk_err *err)
         return stk_err_set(err, -EPROTONOSUPPORT,
                            "%.120s was made by a newer stoker (schema %d, this one knows %d)", path,
                            version, stk_schema.n);
+    if (version >= STK_SCHEMA_SUMS && !stk_pagesum_has(db))
+        return stk_err_set(err, -EUCLEAN,
+                           "%.120s is damaged (its header says that pages have no checksums): try "
+                           "an older backup",
+                           path);
     return integrity(db, path, err);
 }
 
 static int open_read(const char *path, const char *shown, sqlite3 **ret_db, struct stk_err *err)
 {
-    int rc = sqlite3_open_v2(path, ret_db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
+    int rc = sqlite3_open_v2(path, ret_db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX,
+                             stk_pagesum_vfs());
 
     if (rc == SQLITE_OK)
         return 0;
@@ -105,7 +116,9 @@ static int bring(const char *from, const char *to, stk_tick_fn tick, void *ctx, 
     if (rc < 0)
         return rc;
     rc = number_of(db, "PRAGMA application_id", &app);
-    if (s.st_size == 0 || rc != SQLITE_OK || app != STK_SCHEMA_APPLICATION)
+    if (rc != SQLITE_OK && stk_pagesum_bad(db))
+        rc = stk_db_error(db, SQLITE_IOERR_DATA, from, "read it", err);
+    else if (s.st_size == 0 || rc != SQLITE_OK || app != STK_SCHEMA_APPLICATION)
         rc = stk_err_set(err, -EINVAL, "%.120s is not a backup of a stoker store", from);
     else
         rc = stk_copy(db, to, true, tick, ctx, err);
@@ -141,6 +154,8 @@ static int swap(int dir_fd, struct stk_err *err)
         (void)unlinkat(dir_fd, STK_STORE_FILE "-shm", 0);
     if (rc == 0)
         rc = move(dir_fd, RESTORE_FILE, STK_STORE_FILE, err);
+    if (rc == 0)
+        rc = stk_guard_reset(dir_fd, err);
     return rc == 0 ? stk_dir_sync(dir_fd, NULL, err) : rc;
 }
 

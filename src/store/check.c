@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check.c - reads everything and tells what is wrong with it: SQLite's own check of pages and
- * indexes, the journal and the snapshots, then what the rows say about each other. A part that
- * cannot be read is a problem, not the end of the check. */
+/* check.c - reads everything and tells what is wrong with it: the checksums of all pages, SQLite's
+ * own check of pages and indexes, the journal and the snapshots, then what the rows say about each
+ * other. A part that cannot be read is a problem, not the end of the check. */
 #include <inttypes.h>
 #include <stdarg.h>
 
 #include "store/db.h"
 #include "store/journal.h"
+#include "store/pages.h"
 
 #define TOLD_PER_RULE 10 /* the rest of a kind is only counted */
 #define TICK_OPS 100000  /* SQLite's instructions between two ticks */
@@ -14,7 +15,7 @@
 struct checking {
     struct stk_store *st;
     const struct stk_check *c;
-    uint64_t problems;
+    uint64_t problems, bad_pages;
     uint64_t done; /* ticks */
     int stop;
 };
@@ -49,6 +50,26 @@ static int went_wrong(struct checking *k, int rc, const struct stk_err *err)
         rc = 0;
     }
     return rc < 0 ? rc : 0;
+}
+
+static void tell_page(void *ctx, uint32_t page)
+{
+    struct checking *k = ctx;
+
+    if (++k->bad_pages > TOLD_PER_RULE)
+        k->problems++;
+    else
+        tell(k, "page %" PRIu32 " of " STK_STORE_FILE " does not match its checksum", page);
+}
+
+/* Every page, before anything is made of what is in them. */
+static int check_sums(struct checking *k, struct stk_err *err)
+{
+    int rc = stk_pages_check(k->st, tell_page, tick, k, err);
+
+    if (k->bad_pages > TOLD_PER_RULE && k->c->problem)
+        k->c->problem(k->c->ctx, "... and more pages");
+    return rc;
 }
 
 static int check_pages(struct checking *k, struct stk_err *err)
@@ -136,7 +157,18 @@ static const struct {
      ", which is not there"},
     {"SELECT DISTINCT job FROM item WHERE state < 0 OR state >= ?3 OR attempts < 0", "job ",
      ": an item in an unknown state"},
-    {"SELECT id FROM token WHERE length(hash) != 32", "token ", ": its hash has the wrong length"},
+    {"SELECT DISTINCT number FROM lease WHERE number NOT IN (SELECT number FROM job)",
+     "leases of job ", ", which is not there"},
+    {"SELECT number FROM lease WHERE began <= 0 OR ended < began UNION SELECT number FROM job"
+     " WHERE (lease_to > 0 AND lease_to < lease_from) OR waited < 0 OR lease_waited > waited",
+     "job ", ": the times of its leases are not in order"},
+    {"SELECT number FROM job j WHERE leases !="
+     " (SELECT count(*) FROM lease l WHERE l.number = j.number)",
+     "job ", ": some of its leases are missing"},
+    {"SELECT id FROM token WHERE length(hash) != 32 OR length(cookie) != iif(kind = 1, 32, 0)",
+     "token ", ": its hash has the wrong length"},
+    {"SELECT id FROM token WHERE parent != 0 AND parent NOT IN (SELECT id FROM token)", "token ",
+     ": what it was made with is gone"},
     {"SELECT uid FROM request WHERE length(body) != 32 OR count < 0", "an idempotency key of uid ",
      " is damaged"},
 };
@@ -167,12 +199,15 @@ static int check_rule(struct checking *k, size_t i, struct stk_err *err)
 int stk_store_check(struct stk_store *st, const struct stk_check *c, uint64_t *ret_problems,
                     struct stk_err *err)
 {
-    static int (*const parts[])(struct checking *, struct stk_err *) = {check_pages, check_journal,
-                                                                        check_snapshots};
+    static int (*const parts[])(struct checking *, struct stk_err *) = {
+        check_sums, check_pages, check_journal, check_snapshots};
     struct checking k = {.st = st, .c = c};
     struct stk_err why;
     int rc = 0;
 
+    if (st->read_only &&
+        st->note[0] != '\0') /* found when it was opened: what was acknowledged is not there */
+        tell(&k, "%s", st->note);
     sqlite3_progress_handler(st->db, TICK_OPS, tick, &k);
     for (size_t i = 0; i < sizeof(parts) / sizeof(*parts) && rc == 0; i++)
         rc = went_wrong(&k, parts[i](&k, &why), &why);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "store/db.h"
+#include "store/pagesum.h"
 
 #define PAGES 2048
 
@@ -46,13 +47,17 @@ static int fill(sqlite3 *from, const char *path, stk_tick_fn tick, void *ctx, st
     sqlite3 *to = NULL;
     int stopped = 0, rc;
 
-    rc = sqlite3_open_v2(path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    rc = sqlite3_open_v2(path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, stk_pagesum_vfs());
+    if (rc == SQLITE_OK && stk_pagesum_has(from))
+        stk_pagesum_begin(to);
     if (rc == SQLITE_OK) /* the file has another name until it is whole: no journal is needed */
         rc = sqlite3_exec(to, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF", NULL, NULL,
                           NULL);
     if (rc == SQLITE_OK)
         rc = pages(to, from, tick, ctx, &stopped);
-    if (rc != SQLITE_OK)
+    if (rc != SQLITE_OK && stk_pagesum_bad(from))
+        rc = stk_db_error(from, SQLITE_IOERR_DATA, sqlite3_db_filename(from, "main"), "read", err);
+    else if (rc != SQLITE_OK)
         rc = stk_db_error(to, rc, path, "copy the store", err);
     else if (stopped)
         rc = stk_err_set(err, -ECANCELED, "%.120s: the copy was stopped", path);

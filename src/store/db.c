@@ -18,6 +18,9 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "store/guard.h"
+#include "store/pagesum.h"
+
 #define CHECKPOINT_PAGES 2048
 #define TIGHT_COMMITS 1000 /* after the disk was full */
 #define TIGHT_PAGES 64     /* what the WAL may keep of a disk that was full */
@@ -31,7 +34,7 @@ static int errno_of(int rc, int sys)
         return EROFS;
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-        return EBADMSG;
+        return EUCLEAN;
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return EBUSY;
@@ -45,6 +48,8 @@ static int errno_of(int rc, int sys)
         return ECANCELED;
     case SQLITE_IOERR:
     case SQLITE_CANTOPEN:
+        if (rc == SQLITE_IOERR_DATA) /* pagesum.h */
+            return EUCLEAN;
         if (sys == ENOSPC || sys == EDQUOT || sys == EFBIG)
             return ENOSPC;
         return sys == EROFS || sys == EACCES || sys == ENOENT ? sys : EIO;
@@ -53,10 +58,37 @@ static int errno_of(int rc, int sys)
     }
 }
 
+static const char *say_damage(sqlite3 *db, const char *words, char *buf, size_t size)
+{
+    uint32_t page = stk_pagesum_bad(db);
+
+    if (page)
+        (void)snprintf(buf, size, "page %u does not match its checksum", page);
+    else
+        (void)snprintf(buf, size, "%s", words);
+    return buf;
+}
+
+int stk_db_damaged(struct stk_store *st, const char *words, struct stk_err *err)
+{
+    char buf[80];
+
+    if (stk_pagesum_bad(st->db) && !st->accept)
+        return stk_err_set(err, -EUCLEAN,
+                           STK_STORE_FILE " is damaged (%s; stoker store check --state %s says "
+                                          "more): " STK_STORE_LOSS_ADVICE,
+                           say_damage(st->db, words, buf, sizeof(buf)), st->dir, st->dir, st->dir);
+    return stk_err_set(err, -EUCLEAN,
+                       STK_STORE_FILE " is damaged (%s; stoker store check --state %s says more): "
+                                      "restore a backup (stoker store restore FILE --state %s)",
+                       words, st->dir, st->dir);
+}
+
 int stk_db_error(sqlite3 *db, int rc, const char *path, const char *what, struct stk_err *err)
 {
     /* SQLite keeps the system's error for some calls and not for a commit that fails */
     int kept = sqlite3_system_errno(db), sys = kept ? kept : errno, e = errno_of(rc, sys);
+    char words[80];
 
     switch (e) {
     case ENOSPC:
@@ -64,12 +96,11 @@ int stk_db_error(sqlite3 *db, int rc, const char *path, const char *what, struct
                            path, what);
     case EROFS:
         return stk_err_set(err, -e, "%.100s: cannot %s: it cannot be written to", path, what);
-    case EBADMSG:
-        return stk_err_set(
-            err, -e,
-            "%.80s is damaged (%.60s): restore a backup (stoker store restore FILE); "
-            "stoker store check says more",
-            path, sqlite3_errmsg(db));
+    case EUCLEAN:
+        return stk_err_set(err, -e,
+                           "%.160s is damaged (%s): restore a backup from before that (stoker "
+                           "store restore FILE)",
+                           path, say_damage(db, sqlite3_errmsg(db), words, sizeof(words)));
     case EBUSY:
         return stk_err_set(err, -e, "%.100s: cannot %s: in use by another program", path, what);
     case EIO:
@@ -85,6 +116,8 @@ static int fail(struct stk_store *st, int rc, const char *what, struct stk_err *
     struct stk_err why;
     int e = stk_db_error(st->db, rc, st->path, what, &why);
 
+    if (e == -EUCLEAN)
+        (void)stk_db_damaged(st, sqlite3_errmsg(st->db), &why);
     if (st->in_txn && !st->failed && e != -EEXIST && e != -EFBIG && e != -ECANCELED) {
         st->failed = e;
         st->why = why;
@@ -262,7 +295,7 @@ void stk_store_idle(struct stk_store *st)
     /* A failure is no harm: the WAL stays, and the next commit brings us here again. A reader that
      * is in the way is not waited for. */
     (void)sqlite3_busy_timeout(st->db, 0);
-    (void)sqlite3_wal_checkpoint_v2(st->db, NULL, mode, NULL, NULL);
+    stk_guard_checkpoint(st, mode);
     (void)sqlite3_busy_timeout(st->db, STK_STORE_BUSY_MS);
     st->wal_pages = 0;
     st->tight -= st->tight > 0;
@@ -278,6 +311,8 @@ int stk_store_begin(struct stk_store *st, struct stk_err *err)
     if (st->in_txn)
         return stk_err_set(err, -EPROTO, "the store is in a transaction already");
     stk_store_idle(st);
+    if (st->damage.text[0] != '\0')
+        return stk_err_set(err, -EUCLEAN, "%s", st->damage.text);
     rc = stk_db_read(st, STK_SLOT_BEGIN, "BEGIN IMMEDIATE", &s, err);
     if (rc == 0)
         rc = stk_db_run(st, s, "begin a transaction", err);
@@ -313,5 +348,7 @@ int stk_store_commit(struct stk_store *st, struct stk_err *err)
         stk_store_rollback(st);
     else
         st->in_txn = false;
+    if (rc == 0)
+        stk_guard_commit(st);
     return rc;
 }

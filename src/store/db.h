@@ -9,10 +9,16 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "store/ack.h"
 #include "store/store.h"
 
 #define STK_STORE_PAGE_BYTES 8192
 #define STK_STORE_BUSY_MS 5000 /* how long another program is waited for */
+
+/* What to do about a loss, for a sentence; the state directory twice. */
+#define STK_STORE_LOSS_ADVICE                                                                      \
+    "restore a backup (stoker store restore FILE --state %s), or go on with what is left (stoker " \
+    "store accept --state %s)"
 
 /* Statements that are prepared once. Those that call back are prepared anew each time, so that a
  * callback may read the store. */
@@ -25,7 +31,9 @@ enum stk_slot {
     STK_SLOT_JOB_LIVE,
     STK_SLOT_JOB_SPEC,
     STK_SLOT_JOB_END,
+    STK_SLOT_JOB_OUTCOME,
     STK_SLOT_TOKEN_FIND,
+    STK_SLOT_TOKEN_GET,
     STK_SLOT_TOKEN_USED,
     STK_SLOT_KEY_PUT,
     STK_SLOT_KEY_GET,
@@ -35,6 +43,8 @@ enum stk_slot {
     STK_SLOT_OLD_JOB,
     STK_SLOT_OLD_SPEC,
     STK_SLOT_OLD_USAGE,
+    STK_SLOT_OLD_LEASES,
+    STK_SLOT_LEASE_PUT,
     STK_SLOT_SERIES_PUT,
     STK_SLOT_USAGE_PUT,
     STK_SLOT_USAGE_GET,
@@ -48,12 +58,20 @@ struct stk_store {
     char path[PATH_MAX]; /* of the file */
     int dir_fd, lock_fd;
     bool read_only, in_txn;
-    int tight;  /* no space was left: this many commits are careful with it */
-    int failed; /* the first error of this transaction that spoils it, and its sentence */
+    bool accept; /* what is missing is accepted */
+    int tight;   /* no space was left: this many commits are careful with it */
+    int failed;  /* the first error of this transaction that spoils it, and its sentence */
     struct stk_err why;
+    struct stk_err damage;        /* nothing more is written; "": all is well */
     uint64_t next_seq, begin_seq; /* of the next event; as it was at begin */
     int wal_pages;                /* in the WAL after the last commit */
-    char note[160];
+    struct stk_ack ack;           /* as it was last written (guard.h) */
+    int ack_fd, wal_fd;           /* -1: not open */
+    bool ack_flushed;             /* since it was written */
+    uint32_t wal_frames;          /* in the WAL, told by SQLite */
+    bool wal_grew;                /* since stk_guard_commit() */
+    int version;                  /* of the schema; 0: it is not open to be written */
+    char note[sizeof(((struct stk_err *)0)->text)];
 };
 
 /* Runs SQL that gives no rows. */
@@ -81,6 +99,10 @@ int stk_db_run(struct stk_store *st, sqlite3_stmt *stmt, const char *what, struc
 
 /* Steps a reading statement: 1 a row, 0 the end. Resets nothing. */
 int stk_db_row(struct stk_store *st, sqlite3_stmt *stmt, const char *what, struct stk_err *err);
+
+/* -EUCLEAN: the store is damaged, what is wrong ('words', or the page that does not match its
+ * checksum) and what to do. */
+int stk_db_damaged(struct stk_store *st, const char *words, struct stk_err *err);
 
 /* SQLite's latest error on 'db' as errno and sentence. 'path' is the file it is about. */
 int stk_db_error(sqlite3 *db, int rc, const char *path, const char *what, struct stk_err *err);

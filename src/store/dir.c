@@ -116,6 +116,16 @@ static int in_use(int fd, const char *dir, struct stk_err *err)
     return stk_err_set(err, -EBUSY, "%.120s is in use by another process", dir);
 }
 
+bool stk_dir_in_use(int dir_fd)
+{
+    int fd = openat(dir_fd, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    bool used = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
+
+    if (fd >= 0)
+        (void)close(fd);
+    return used;
+}
+
 int stk_dir_lock(int dir_fd, const char *dir, int *ret_fd, struct stk_err *err)
 {
     char pid[16];

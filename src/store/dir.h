@@ -15,6 +15,9 @@ int stk_dir_open(const char *path, bool create, int *ret_fd, char **ret_path, st
 /* Takes the lock that only one writer has; it goes with the descriptor. -EBUSY names the other. */
 int stk_dir_lock(int dir_fd, const char *dir, int *ret_fd, struct stk_err *err);
 
+/* Whether a writer has the lock. */
+bool stk_dir_in_use(int dir_fd);
+
 /* A file of the directory: regular, ours. 'tighten' makes it 0600. -ENOENT without a sentence. */
 int stk_dir_file(int dir_fd, const char *name, bool tighten, uint64_t *ret_size,
                  struct stk_err *err);

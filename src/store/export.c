@@ -83,6 +83,8 @@ static void put_record(FILE *f, const struct stk_record *r)
                   r->restarts, r->preemptions);
     (void)fprintf(f, ",\"served_s\":%" PRId64 ".%06d", r->served / STK_SECOND,
                   (int)(r->served % STK_SECOND));
+    (void)fprintf(f, ",\"waited_s\":%" PRId64 ".%06d", r->waited / STK_SECOND,
+                  (int)(r->waited % STK_SECOND));
     put_text(f, "comment", r->comment);
     put_text(f, "note", r->note);
     put_text(f, "stdout", r->stdout_path);

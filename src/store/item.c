@@ -5,24 +5,24 @@
 
 #include "store/db.h"
 
-int stk_store_items_put(struct stk_store *st, stk_job_number job, const char *const *texts,
-                        uint32_t n, struct stk_err *err)
+int stk_store_items_put(struct stk_store *st, stk_job_number job, uint32_t from,
+                        const char *const *texts, uint32_t n, struct stk_err *err)
 {
     sqlite3_stmt *s;
     int rc;
 
-    if (n > STK_STORE_MAX_ITEMS)
-        return stk_err_set(err, -EFBIG, "job %u: %u items, and at most %u are allowed", job, n,
-                           STK_STORE_MAX_ITEMS);
+    if (from > STK_STORE_MAX_ITEMS || n > STK_STORE_MAX_ITEMS - from)
+        return stk_err_set(err, -EFBIG, "job %u: %u items, and at most %u are allowed", job,
+                           from + n, STK_STORE_MAX_ITEMS);
     for (uint32_t i = 0; i < n; i++)
         if (!stk_db_fits(texts[i]))
-            return stk_err_set(err, -EFBIG, "job %u: item %u is longer than %u bytes", job, i,
-                               STK_STORE_MAX_TEXT);
+            return stk_err_set(err, -EFBIG, "job %u: item %u is longer than %u bytes", job,
+                               from + i, STK_STORE_MAX_TEXT);
     rc = stk_db_write(st, STK_SLOT_ITEM_PUT,
                       "INSERT INTO item VALUES (?1, ?2, ?3, 0, -1, 0, 0, 0, 0)", &s, err);
     for (uint32_t i = 0; i < n && rc == 0; i++) {
         (void)sqlite3_bind_int64(s, 1, job);
-        (void)sqlite3_bind_int64(s, 2, i);
+        (void)sqlite3_bind_int64(s, 2, (sqlite3_int64)from + i);
         stk_db_text(s, 3, texts[i]);
         rc = stk_db_run(st, s, "write items", err);
     }

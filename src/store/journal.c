@@ -43,7 +43,7 @@ static int missing(uint64_t want, uint64_t got, bool is_first, struct stk_err *e
     if (is_first)
         return stk_err_set(err, -ERANGE,
                            "event %" PRIu64 " is no longer kept; the first is %" PRIu64, want, got);
-    return stk_err_set(err, -EBADMSG,
+    return stk_err_set(err, -EUCLEAN,
                        "the journal is damaged: event %" PRIu64 " is missing: restore a backup "
                        "(stoker store restore FILE)",
                        want);
@@ -240,7 +240,7 @@ static int from_the_start(struct stk_store *st, uint64_t damaged, struct stk_sna
     if (rc < 0)
         return rc;
     if (damaged && first != 1)
-        return stk_err_set(err, -EBADMSG,
+        return stk_err_set(err, -EUCLEAN,
                            "%.80s: every snapshot is damaged, and the journal begins at event "
                            "%" PRIu64 ": restore a backup (stoker store restore FILE)",
                            st->path, first);

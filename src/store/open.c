@@ -13,11 +13,15 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "store/copy.h"
 #include "store/db.h"
 #include "store/dir.h"
+#include "store/guard.h"
+#include "store/pages.h"
+#include "store/pagesum.h"
 #include "store/schema.h"
 
 #define NEW_FILE STK_STORE_FILE ".new"
@@ -44,7 +48,8 @@ static int connect_db(const struct stk_store *st, const char *name, int flags, s
 
     if (rc < 0)
         return rc;
-    rc = sqlite3_open_v2(path, &db, flags | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX, NULL);
+    rc = sqlite3_open_v2(path, &db, flags | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX,
+                         stk_pagesum_vfs());
     if (rc == SQLITE_OK) {
         (void)sqlite3_extended_result_codes(db, 1);
         (void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -89,7 +94,9 @@ static int make(struct stk_store *st, const struct stk_schema *schema, struct st
     (void)close(fd);
     rc = connect_db(st, NEW_FILE, SQLITE_OPEN_READWRITE, &db, err);
     if (rc == 0) {
-        rc = sqlite3_exec(db, id, NULL, NULL, NULL);
+        rc = schema->n >= STK_SCHEMA_SUMS ? stk_pagesum_reserve(db) : SQLITE_OK;
+        if (rc == SQLITE_OK)
+            rc = sqlite3_exec(db, id, NULL, NULL, NULL);
         rc = rc == SQLITE_OK ? stk_schema_apply(db, schema, 0, st->dir, err)
                              : stk_db_error(db, rc, st->dir, "make the store", err);
         (void)sqlite3_close(db);
@@ -97,6 +104,8 @@ static int make(struct stk_store *st, const struct stk_schema *schema, struct st
     sqlite3_free(id);
     if (rc == 0)
         rc = stk_dir_sync(st->dir_fd, NEW_FILE, err);
+    if (rc == 0)
+        rc = stk_guard_reset(st->dir_fd, err);
     if (rc == 0 && renameat(st->dir_fd, NEW_FILE, st->dir_fd, STK_STORE_FILE) < 0)
         rc = stk_err_set(err, -errno, "%.120s/" STK_STORE_FILE ": %s", st->dir, strerror(errno));
     if (rc == 0)
@@ -117,20 +126,22 @@ static int find(struct stk_store *st, const struct stk_schema *schema, int64_t *
     if (wal_rc < 0 && wal_rc != -ENOENT)
         return wal_rc;
     if (rc == -ENOENT && wal)
-        return stk_err_set(err, -EBADMSG,
-                           "%.120s: " STK_STORE_FILE " is gone, but its " WAL_FILE " is there: "
-                           "restore a backup (stoker store restore FILE)",
+        return stk_err_set(err, -EUCLEAN,
+                           STK_STORE_FILE " is gone, but its " WAL_FILE " is there: restore a "
+                                          "backup (stoker store restore FILE --state %s)",
                            st->dir);
     if (rc == -ENOENT && st->read_only)
         return stk_err_set(err, rc, "%.120s: there is no " STK_STORE_FILE " here", st->dir);
-    if (rc == -ENOENT)
-        return make(st, schema, err);
+    if (rc == -ENOENT) {
+        rc = stk_guard_may_make(st, err);
+        return rc < 0 ? rc : make(st, schema, err);
+    }
     if (rc < 0)
         return rc;
     if (size == 0)
-        return stk_err_set(err, -EBADMSG,
-                           "%.120s/" STK_STORE_FILE " is empty, which it never is when whole: "
-                           "restore a backup (stoker store restore FILE)",
+        return stk_err_set(err, -EUCLEAN,
+                           STK_STORE_FILE " is empty, which it never is when whole: restore a "
+                                          "backup (stoker store restore FILE --state %s)",
                            st->dir);
     *ret_size = (int64_t)(size + wal);
     st->wal_pages = (int)(wal / STK_STORE_PAGE_BYTES);
@@ -156,6 +167,10 @@ static int identify(struct stk_store *st, const struct stk_schema *schema, int *
                            "%.100s/" STK_STORE_FILE
                            " was made by a newer stoker (schema %lld, this one knows %d)",
                            st->dir, (long long)version, schema->n);
+    if (version >= STK_SCHEMA_SUMS && !stk_pagesum_has(st->db))
+        return stk_db_damaged(st, "its header says that pages have no checksums", err);
+    if (stk_pagesum_has(st->db)) /* page 1 may be in the WAL, and the file's header damaged */
+        stk_pagesum_begin(st->db);
     if (version < schema->n && st->read_only)
         return stk_err_set(err, -EPROTONOSUPPORT,
                            "%.80s/" STK_STORE_FILE
@@ -175,10 +190,7 @@ static int quick_check(struct stk_store *st, const char *sql, struct stk_err *er
         return rc;
     rc = stk_db_row(st, s, "check it", err);
     if (rc == 1 && strcmp(stk_db_str(s, 0), "ok") != 0)
-        rc = stk_err_set(err, -EBADMSG,
-                         "%.80s is damaged (%.60s): restore a backup (stoker store restore FILE); "
-                         "stoker store check says more",
-                         st->path, stk_db_str(s, 0));
+        rc = stk_db_damaged(st, stk_db_str(s, 0), err);
     (void)sqlite3_finalize(s);
     return rc < 0 ? rc : 0;
 }
@@ -209,6 +221,10 @@ static int migrate(struct stk_store *st, const struct stk_schema *schema, int fr
     rc = file_path(st, name, path, err);
     if (rc == 0)
         rc = stk_copy(st->db, path, true, NULL, NULL, err);
+    if (rc == -EUCLEAN)
+        return stk_db_damaged(st, sqlite3_errmsg(st->db), err);
+    if (rc == 0 && schema->n >= STK_SCHEMA_SUMS)
+        rc = stk_pages_convert(st, err);
     if (rc == 0)
         rc = stk_schema_apply(st->db, schema, from, st->dir, err);
     if (rc == 0)
@@ -225,6 +241,8 @@ static int on_commit(void *ctx, sqlite3 *db, const char *name, int pages)
     (void)db;
     (void)name;
     st->wal_pages = pages;
+    st->wal_frames = (uint32_t)pages;
+    st->wal_grew = true;
     return SQLITE_OK;
 }
 
@@ -249,6 +267,7 @@ static int settings(struct stk_store *st, struct stk_err *err)
     if (rc < 0)
         return rc;
     (void)sqlite3_wal_hook(st->db, on_commit, st); /* instead of SQLite's own: stk_store_idle() */
+    (void)sqlite3_db_config(st->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL); /* guard.h */
     return stk_db_exec(st,
                        "PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF;"
                        "PRAGMA cache_size = -65536; PRAGMA journal_size_limit = 67108864;"
@@ -270,9 +289,44 @@ static int load_seq(struct stk_store *st, struct stk_err *err)
     return rc;
 }
 
+/* Something that was acknowledged is missing: refused, unless that is accepted. Whoever only reads
+ * is told; a daemon that runs meanwhile knows better, and nobody is told then. */
+static int tolerate(struct stk_store *st, int rc, const struct stk_err *why, struct stk_err *err)
+{
+    struct stk_err told;
+
+    if (rc == 0)
+        return 0;
+    if (rc != -EUCLEAN)
+        return stk_err_set(err, rc, "%s", why->text);
+    (void)stk_err_set(&told, rc, "%s: " STK_STORE_LOSS_ADVICE, why->text, st->dir, st->dir);
+    if (!st->read_only && !st->accept)
+        return stk_err_set(err, rc, "%s", told.text);
+    if (!st->read_only)
+        (void)snprintf(st->note, sizeof(st->note), "%s", why->text);
+    else if (!stk_dir_in_use(st->dir_fd))
+        (void)snprintf(st->note, sizeof(st->note), "%s", told.text);
+    return 0;
+}
+
+static int connect_store(struct stk_store *st, const struct stk_schema *schema, int64_t *ret_size,
+                         struct stk_err *err)
+{
+    struct stk_err why = {""};
+    int rc = find(st, schema, ret_size, err);
+
+    if (rc == 0)
+        rc = connect_db(st, STK_STORE_FILE,
+                        st->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE, &st->db, err);
+    if (rc == 0 && st->accept)
+        stk_pagesum_tolerate(st->db, true);
+    return rc == 0 ? tolerate(st, stk_guard_check(st, &why), &why, err) : rc;
+}
+
 static int open_store(struct stk_store *st, const char *dir, const struct stk_schema *schema,
                       struct stk_err *err)
 {
+    struct stk_err why = {""};
     int64_t size = 0;
     int version = 0;
     int rc = stk_dir_open(dir, !st->read_only, &st->dir_fd, &st->dir, err);
@@ -282,19 +336,25 @@ static int open_store(struct stk_store *st, const char *dir, const struct stk_sc
     if (rc == 0 && !st->read_only)
         rc = stk_dir_lock(st->dir_fd, st->dir, &st->lock_fd, err);
     if (rc == 0)
-        rc = find(st, schema, &size, err);
-    if (rc == 0)
-        rc = connect_db(st, STK_STORE_FILE,
-                        st->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE, &st->db, err);
+        rc = connect_store(st, schema, &size, err);
     if (rc == 0)
         rc = identify(st, schema, &version, err);
+    if (rc == 0 && !st->read_only)
+        rc = stk_guard_begin(st, err);
     if (rc == 0)
         rc = settings(st, err);
+    if (rc == 0 && !st->read_only && st->accept)
+        rc = stk_pages_accept(st, err);
     if (rc == 0 && !st->read_only)
         rc = check(st, size, err);
     if (rc == 0 && !st->read_only)
         rc = migrate(st, schema, version, err);
-    return rc == 0 ? load_seq(st, err) : rc;
+    rc = rc == 0 ? load_seq(st, err) : rc;
+    if (rc == 0)
+        rc = tolerate(st, stk_guard_check_seq(st, &why), &why, err);
+    if (rc == 0 && !st->read_only)
+        stk_guard_start(st, schema->n);
+    return rc;
 }
 
 int stk_store_open_schema(const char *dir, unsigned flags, const struct stk_schema *schema,
@@ -308,8 +368,9 @@ int stk_store_open_schema(const char *dir, unsigned flags, const struct stk_sche
     (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     if (!st)
         return stk_err_set(err, -ENOMEM, "out of memory");
-    st->dir_fd = st->lock_fd = -1;
+    st->dir_fd = st->lock_fd = st->ack_fd = st->wal_fd = -1;
     st->read_only = flags & STK_STORE_READ_ONLY;
+    st->accept = flags & STK_STORE_ACCEPT;
     rc = open_store(st, dir, schema, err);
     if (rc < 0) {
         stk_store_close(st);
@@ -332,7 +393,12 @@ void stk_store_close(struct stk_store *st)
     stk_store_rollback(st);
     for (int i = 0; i < STK_SLOT_MAX; i++)
         (void)sqlite3_finalize(st->stmt[i]);
+    stk_guard_stop(st);
     (void)sqlite3_close(st->db);
+    if (st->ack_fd >= 0)
+        (void)close(st->ack_fd);
+    if (st->wal_fd >= 0)
+        (void)close(st->wal_fd);
     if (st->lock_fd >= 0)
         (void)close(st->lock_fd);
     if (st->dir_fd >= 0)
@@ -344,6 +410,11 @@ void stk_store_close(struct stk_store *st)
 const char *stk_store_note(const struct stk_store *st)
 {
     return st->note;
+}
+
+const char *stk_store_dir(const struct stk_store *st)
+{
+    return st->dir;
 }
 
 int stk_store_size(struct stk_store *st, uint64_t *ret_bytes, struct stk_err *err)
@@ -358,4 +429,11 @@ int stk_store_size(struct stk_store *st, uint64_t *ret_bytes, struct stk_err *er
     if (rc == 0)
         *ret_bytes = (uint64_t)((pages - unused) * bytes);
     return rc;
+}
+
+uint64_t stk_store_wal_bytes(const struct stk_store *st)
+{
+    struct stat s;
+
+    return fstatat(st->dir_fd, WAL_FILE, &s, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)s.st_size : 0;
 }

@@ -2,19 +2,27 @@
 /* prune.c - forgetting, a little at a time.
  *
  * The daemon has one thread, so no step may be long: each deletes a bounded number of rows in one
- * transaction and says whether there is more. Jobs go in the order in which they ended, so what is
- * left is always "everything since". Live jobs are never touched.
+ * transaction, gives a bounded number of free pages back to the file system, and says whether there
+ * is more. Jobs go in the order in which they ended, so what is left is always "everything since".
+ * Live jobs are never touched.
+ *
+ * While the store is larger than its bound, events and keys are kept for a shorter time, too: else
+ * they alone could be larger than a small bound.
  */
 #include "store/db.h"
+#include "store/guard.h"
 
-#define STEP_EVENTS 20000
-#define STEP_JOBS 1000
-#define STEP_KEYS 5000
-#define STEP_PAGES 1024
-#define SPARE_PAGES 1024 /* free pages that stay in the file, to be used again */
+#define STEP_EVENTS 4000
+#define STEP_JOBS 250
+#define STEP_KEYS 1000
+#define STEP_PAGES 128
+#define SPARE_PAGES 1024                          /* free pages that stay in the file */
+#define SPARE_PART 8                              /* at most this part of the bound */
+#define FULL_KEEP_EVENTS 10000                    /* as STK_STORE_KEEP_EVENTS, over the bound */
+#define FULL_KEY_AGE (INT64_C(3600) * STK_SECOND) /* as STK_STORE_KEY_AGE, over the bound */
 
 /* Events that the older snapshot covers, but for the newest. 1: there is more. */
-static int prune_events(struct stk_store *st, struct stk_err *err)
+static int prune_events(struct stk_store *st, int64_t newest, struct stk_err *err)
 {
     int64_t covered = 0, first = 0, last = 0, end;
     sqlite3_stmt *s;
@@ -27,7 +35,7 @@ static int prune_events(struct stk_store *st, struct stk_err *err)
         rc = stk_db_int(st, "SELECT max(seq) FROM journal", 0, &last, err);
     if (rc < 0)
         return rc;
-    end = last - (int64_t)STK_STORE_KEEP_EVENTS;
+    end = last - newest;
     end = covered < end ? covered : end;
     if (first == 0 || first > end)
         return 0;
@@ -41,7 +49,7 @@ static int prune_events(struct stk_store *st, struct stk_err *err)
     return rc < 0 ? rc : last < end;
 }
 
-static int prune_keys(struct stk_store *st, stk_time now, struct stk_err *err)
+static int prune_keys(struct stk_store *st, stk_time until, struct stk_err *err)
 {
     sqlite3_stmt *s;
     int rc = stk_db_change(st,
@@ -51,7 +59,7 @@ static int prune_keys(struct stk_store *st, stk_time now, struct stk_err *err)
 
     if (rc < 0)
         return rc;
-    (void)sqlite3_bind_int64(s, 1, now - STK_STORE_KEY_AGE);
+    (void)sqlite3_bind_int64(s, 1, until);
     (void)sqlite3_bind_int(s, 2, STEP_KEYS);
     rc = stk_db_run(st, s, "delete old keys", err);
     (void)sqlite3_finalize(s);
@@ -79,13 +87,16 @@ static int forget_spec(struct stk_store *st, int64_t spec, struct stk_err *err)
                       spec, err);
 }
 
-/* A job, its items, and its description when no other job has it. */
+/* A job, its items and leases, and its description when no other job has it. */
 static int forget(struct stk_store *st, int64_t number, int64_t spec, struct stk_err *err)
 {
     int rc = delete_one(st, STK_SLOT_OLD_ITEMS, "DELETE FROM item WHERE job = ?1", number, err);
 
     if (rc == 0)
         rc = delete_one(st, STK_SLOT_OLD_USAGE, "DELETE FROM usage WHERE number = ?1", number, err);
+    if (rc == 0)
+        rc =
+            delete_one(st, STK_SLOT_OLD_LEASES, "DELETE FROM lease WHERE number = ?1", number, err);
     if (rc == 0)
         rc = delete_one(st, STK_SLOT_OLD_JOB, "DELETE FROM job WHERE number = ?1", number, err);
     return rc == 0 ? forget_spec(st, spec, err) : rc;
@@ -137,33 +148,26 @@ static int prune_jobs(struct stk_store *st, stk_time until, struct stk_err *err)
     return rc < 0 ? rc : n == STEP_JOBS;
 }
 
-static int prune_history(struct stk_store *st, const struct stk_retention *keep, stk_time now,
-                         struct stk_err *err)
+static int prune_history(struct stk_store *st, const struct stk_retention *keep, bool full,
+                         stk_time now, struct stk_err *err)
 {
-    uint64_t bytes = 0;
-    int rc = 0;
+    int rc = keep->age ? prune_jobs(st, now - keep->age, err) : 0;
 
-    if (keep->age)
-        rc = prune_jobs(st, now - keep->age, err);
-    if (rc != 0 || !keep->bytes)
-        return rc;
-    rc = stk_store_size(st, &bytes, err);
-    if (rc < 0 || bytes <= keep->bytes)
-        return rc;
-    return prune_jobs(st, now, err);
+    return rc == 0 && full ? prune_jobs(st, INT64_MAX, err) : rc;
 }
 
-/* Free pages go back to the file system once there are many. */
-static int give_back(struct stk_store *st, struct stk_err *err)
+/* Free pages go back to the file system, but for a few that are soon used again. */
+static int give_back(struct stk_store *st, const struct stk_retention *keep, struct stk_err *err)
 {
-    int64_t unused = 0;
+    int64_t unused = 0, spare = (int64_t)(keep->bytes / SPARE_PART / STK_STORE_PAGE_BYTES);
     sqlite3_stmt *s;
     char sql[48];
     int rc = stk_db_int(st, "PRAGMA freelist_count", 0, &unused, err);
 
-    if (rc < 0 || unused <= SPARE_PAGES)
+    spare = keep->bytes && spare < SPARE_PAGES ? spare : SPARE_PAGES;
+    if (rc < 0 || unused <= spare)
         return rc;
-    unused -= SPARE_PAGES;
+    unused -= spare;
     (void)snprintf(sql, sizeof(sql), "PRAGMA incremental_vacuum(%d)",
                    (int)(unused < STEP_PAGES ? unused : STEP_PAGES));
     rc = stk_db_change(st, sql, &s, err);
@@ -175,26 +179,45 @@ static int give_back(struct stk_store *st, struct stk_err *err)
     return rc < 0 ? rc : unused > STEP_PAGES;
 }
 
+/* 0, or 1: there is more to do. */
+static int prune_step(struct stk_store *st, const struct stk_retention *keep, stk_time now,
+                      struct stk_err *err)
+{
+    uint64_t bytes = 0;
+    int more = 0, rc = stk_store_size(st, &bytes, err);
+    const bool full = keep->bytes && bytes > keep->bytes;
+
+    if (rc == 0)
+        more = rc = prune_events(st, full ? FULL_KEEP_EVENTS : (int64_t)STK_STORE_KEEP_EVENTS, err);
+    if (rc >= 0)
+        more |= rc = prune_keys(st, now - (full ? FULL_KEY_AGE : STK_STORE_KEY_AGE), err);
+    if (rc >= 0)
+        more |= rc = prune_history(st, keep, full, now, err);
+    if (rc >= 0)
+        more |= rc = give_back(st, keep, err);
+    return rc < 0 ? rc : more != 0;
+}
+
 int stk_store_prune(struct stk_store *st, const struct stk_retention *keep, stk_time now,
                     bool *ret_more, struct stk_err *err)
 {
-    int events, keys = 0, jobs = 0, pages = 0, rc = stk_store_begin(st, err);
+    int more, rc = stk_store_begin(st, err);
 
     if (rc < 0)
         return rc;
-    rc = events = prune_events(st, err);
-    if (rc >= 0)
-        rc = keys = prune_keys(st, now, err);
-    if (rc >= 0)
-        rc = jobs = prune_history(st, keep, now, err);
-    if (rc >= 0 && !events && !keys && !jobs)
-        rc = pages = give_back(st, err);
-    if (rc < 0) {
+    more = prune_step(st, keep, now, err);
+    if (more < 0) {
         stk_store_rollback(st);
-        return rc;
+        return more;
     }
     rc = stk_store_commit(st, err);
     if (rc == 0)
-        *ret_more = events || keys || jobs || pages;
+        *ret_more = more;
+    stk_guard_flush(st);
     return rc;
+}
+
+uint64_t stk_store_rows_changed(const struct stk_store *st)
+{
+    return (uint64_t)sqlite3_total_changes64(st->db);
 }

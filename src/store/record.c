@@ -59,7 +59,14 @@ static void bind_mutable(sqlite3_stmt *s, int i, const struct stk_record *r)
     stk_db_text(s, i++, r->comment);
     stk_db_text(s, i++, r->note);
     stk_db_text(s, i++, r->stdout_path);
-    stk_db_text(s, i, r->stderr_path);
+    stk_db_text(s, i++, r->stderr_path);
+    (void)sqlite3_bind_int64(s, i++, r->waited);
+    (void)sqlite3_bind_int64(s, i++, r->leases);
+    (void)sqlite3_bind_int64(s, i++, r->lease.from);
+    (void)sqlite3_bind_int64(s, i++, r->lease.to);
+    (void)sqlite3_bind_int64(s, i++, r->lease.waited);
+    (void)sqlite3_bind_int64(s, i++, r->lease.milli);
+    (void)sqlite3_bind_int(s, i, r->lease.preempted);
 }
 
 static int check_texts(const struct stk_record *r, struct stk_err *err)
@@ -79,9 +86,10 @@ int stk_store_job_put(struct stk_store *st, const struct stk_record *r, struct s
     static const char sql[] =
         "INSERT INTO job (number, uid, gid, user, kind, array, array_index, submitted, spec, name,"
         " first_started, started, ended, cause, code, gpus, tasks, restarts, preemptions, served,"
-        " steps, comment, note, stdout, stderr, gpu_milli, queue, tenant) VALUES (?1, ?2, ?3, ?4,"
+        " steps, comment, note, stdout, stderr, waited, leases, lease_from, lease_to, lease_waited,"
+        " lease_gpus, lease_preempted, gpu_milli, queue, tenant) VALUES (?1, ?2, ?3, ?4,"
         " ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23,"
-        " ?24, ?25, ?26, ?27, ?28)";
+        " ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35)";
     sqlite3_stmt *s = NULL;
     int rc = check_texts(r, err);
 
@@ -99,16 +107,18 @@ int stk_store_job_put(struct stk_store *st, const struct stk_record *r, struct s
     (void)sqlite3_bind_int64(s, 8, r->submitted);
     (void)sqlite3_bind_int64(s, 9, r->spec);
     bind_mutable(s, 10, r);
-    (void)sqlite3_bind_int64(s, 26, r->gpu_milli);
-    stk_db_text(s, 27, r->queue);
-    stk_db_text(s, 28, r->tenant);
+    (void)sqlite3_bind_int64(s, 33, r->gpu_milli);
+    stk_db_text(s, 34, r->queue);
+    stk_db_text(s, 35, r->tenant);
     return stk_db_run(st, s, "write a job", err);
 }
 
 #define SET_MUTABLE                                                                                \
     "UPDATE job SET name = ?2, first_started = ?3, started = ?4, cause = ?6, code = ?7, "          \
     "gpus = ?8, tasks = ?9, restarts = ?10, preemptions = ?11, served = ?12, steps = ?13, "        \
-    "comment = ?14, note = ?15, stdout = ?16, stderr = ?17"
+    "comment = ?14, note = ?15, stdout = ?16, stderr = ?17, waited = ?18, leases = ?19, "          \
+    "lease_from = ?20, lease_to = ?21, lease_waited = ?22, lease_gpus = ?23, "                     \
+    "lease_preempted = ?24"
 
 /* A job that goes on living stays in its indexes; naming 'ended' would take it out and put it back.
  */
@@ -163,6 +173,13 @@ void stk_record_load(sqlite3_stmt *s, struct stk_record *ret_record)
         .queue = stk_db_str(s, 25),
         .tenant = stk_db_str(s, 26),
         .steps = (uint64_t)sqlite3_column_int64(s, 27),
+        .waited = sqlite3_column_int64(s, 28),
+        .leases = stk_db_u32(s, 29),
+        .lease = {.from = sqlite3_column_int64(s, 30),
+                  .to = sqlite3_column_int64(s, 31),
+                  .waited = sqlite3_column_int64(s, 32),
+                  .milli = stk_db_u32(s, 33),
+                  .preempted = sqlite3_column_int(s, 34) != 0},
     };
 }
 
@@ -202,6 +219,27 @@ int stk_store_job_get(struct stk_store *st, stk_job_number number, stk_record_fn
     }
     (void)sqlite3_finalize(s);
     return rc;
+}
+
+int stk_store_job_outcome(struct stk_store *st, stk_job_number number,
+                          struct stk_outcome *ret_outcome, struct stk_err *err)
+{
+    sqlite3_stmt *s;
+    int rc =
+        stk_db_read(st, STK_SLOT_JOB_OUTCOME,
+                    "SELECT array, array_index, cause, ended FROM job WHERE number = ?1", &s, err);
+
+    if (rc < 0)
+        return rc;
+    (void)sqlite3_bind_int64(s, 1, number);
+    rc = stk_db_row(st, s, "read a job", err);
+    if (rc > 0)
+        *ret_outcome = (struct stk_outcome){.array = stk_db_u32(s, 0),
+                                            .index = stk_db_u32(s, 1),
+                                            .cause = (enum stk_cause)stk_db_u32(s, 2),
+                                            .ended = sqlite3_column_int64(s, 3) != 0};
+    (void)sqlite3_reset(s);
+    return rc < 0 ? rc : rc == 0 ? stk_err_set(err, -ENOENT, "no job %u in the store", number) : 0;
 }
 
 int stk_store_live(struct stk_store *st, stk_record_fn fn, void *ctx, struct stk_err *err)

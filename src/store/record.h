@@ -11,8 +11,9 @@
 #define STK_RECORD_COLUMNS                                                                         \
     "number, uid, gid, user, name, kind, array, array_index, submitted, first_started, started, "  \
     "ended, cause, code, gpus, tasks, restarts, preemptions, served, spec, comment, note, stdout," \
-    " stderr, gpu_milli, queue, tenant, steps"
-#define STK_RECORD_N_COLUMNS 28
+    " stderr, gpu_milli, queue, tenant, steps, waited, leases, lease_from, lease_to, "             \
+    "lease_waited, lease_gpus, lease_preempted"
+#define STK_RECORD_N_COLUMNS 35
 
 void stk_record_load(sqlite3_stmt *stmt, struct stk_record *ret_record);
 

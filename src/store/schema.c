@@ -83,7 +83,44 @@ static const char fifth[] =
     " STRICT;"
     "ALTER TABLE job ADD COLUMN steps INTEGER NOT NULL DEFAULT 0;";
 
-static const char *const steps[] = {first, second, third, fourth, fifth};
+/* Sessions of browsers beside tokens: what they are, the other half of a session's secret, when it
+ * ends however much it is used, and what it was made with. */
+static const char sixth[] = "ALTER TABLE token ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;"
+                            "ALTER TABLE token ADD COLUMN cookie BLOB NOT NULL DEFAULT x'';"
+                            "ALTER TABLE token ADD COLUMN ends INTEGER NOT NULL DEFAULT 0;"
+                            "ALTER TABLE token ADD COLUMN parent INTEGER NOT NULL DEFAULT 0;"
+                            "CREATE INDEX token_uid ON token (uid, kind, used);"
+                            "CREATE INDEX token_parent ON token (parent);";
+
+/* From here on there is a file of what was acknowledged beside the store (guard.h). */
+static const char seventh[] = "";
+
+/* When jobs had GPUs and what they waited before; how many GPUs there were. Of jobs from before
+ * this only the sum of their run times is known: taken as one lease, which ends with the job, or
+ * began with its first start where it has not ended. */
+static const char eighth[] =
+    "CREATE TABLE lease (number INTEGER NOT NULL, n INTEGER NOT NULL, began INTEGER NOT NULL,"
+    " ended INTEGER NOT NULL, waited INTEGER NOT NULL, gpus INTEGER NOT NULL,"
+    " preempted INTEGER NOT NULL, PRIMARY KEY (number, n)) STRICT, WITHOUT ROWID;"
+    "CREATE TABLE capacity (at INTEGER PRIMARY KEY, gpus INTEGER NOT NULL) STRICT;"
+    "ALTER TABLE job ADD COLUMN waited INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN leases INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN lease_from INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN lease_to INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN lease_waited INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN lease_gpus INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE job ADD COLUMN lease_preempted INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE job SET lease_from = max(first_started, ended - served), lease_to = ended,"
+    " lease_waited = max(0, first_started - submitted), waited = max(0, first_started - submitted),"
+    " lease_gpus = gpus * iif(gpu_milli = 0, 1000, gpu_milli)"
+    " WHERE ended IS NOT NULL AND first_started > 0;";
+
+/* From here on pages have checksums (pages.h). */
+static const char ninth[] = "";
+
+static const char *const steps[] = {first, second,  third,  fourth, fifth,
+                                    sixth, seventh, eighth, ninth};
+_Static_assert(sizeof(steps) / sizeof(*steps) >= STK_SCHEMA_SUMS, "the steps are there");
 
 const struct stk_schema stk_schema = {steps, sizeof(steps) / sizeof(*steps)};
 

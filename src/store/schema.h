@@ -12,6 +12,9 @@
 
 #define STK_SCHEMA_APPLICATION 0x73746f6b /* "stok" */
 
+#define STK_SCHEMA_ACK 7  /* stores of this version and later have a stoker.ack */
+#define STK_SCHEMA_SUMS 9 /* and their pages have checksums (pagesum.h) */
+
 struct stk_schema {
     const char *const *step; /* SQL */
     int n;                   /* also the version they lead to */

@@ -11,7 +11,7 @@
  * anything before it failed for want of space or because of the disk, nothing of the turn is there:
  * commit rolls back and returns the first error.
  *
- * Errors: -ENOSPC no space, -EROFS cannot be written, -EIO the disk, -EBADMSG damaged, -EBUSY in
+ * Errors: -ENOSPC no space, -EROFS cannot be written, -EIO the disk, -EUCLEAN damaged, -EBUSY in
  * use, -ENOENT no such row, -EEXIST there already, -EFBIG over a limit below, -EPROTO a write
  * outside a transaction. The sentence says what to do.
  *
@@ -31,6 +31,7 @@
 #include "base/err.h"
 #include "model/id.h"
 #include "model/job.h"
+#include "model/lease.h"
 #include "model/time.h"
 
 #define STK_STORE_FILE "stoker.db" /* in the state directory */
@@ -50,22 +51,32 @@ struct stk_store;
 /* ---- opening ---- */
 
 #define STK_STORE_READ_ONLY 1u /* look only; also while a daemon has it open */
+#define STK_STORE_ACCEPT 2u    /* open it though something is missing or damaged */
 
 /* Opens the store in 'dir', which must be ours and writable by nobody else; it and the file are
  * made when they are not there. Only one process has it open for writing: a second is refused with
- * the pid of the first. A file that is damaged or made by a newer stoker is refused; an older one
- * is copied to stoker.db.backup-vN and brought forward. */
+ * the pid of the first. A file that is damaged or made by a newer stoker is refused, and so is one
+ * that has less than was acknowledged, unless the flags say that this is accepted; an older one is
+ * copied to stoker.db.backup-vN and brought forward. */
 int stk_store_open(const char *dir, unsigned flags, struct stk_store **ret_store,
                    struct stk_err *err);
 
 /* Rolls back what was not committed. NULL is fine. */
 void stk_store_close(struct stk_store *st);
 
-/* What a person should know about the opening (a migration), or "". */
+/* What a person should know about the opening (a migration, or what is missing in a store that was
+ * accepted or opened to be read), or "". */
 const char *stk_store_note(const struct stk_store *st);
+
+/* The state directory, without links. */
+const char *stk_store_dir(const struct stk_store *st);
 
 /* Bytes in use, free pages inside the file not counted. */
 int stk_store_size(struct stk_store *st, uint64_t *ret_bytes, struct stk_err *err);
+
+/* Bytes of the WAL beside the file. It grows while another program has a reading transaction
+ * open for long (a copy, an export), and is emptied and cut when that has ended. */
+uint64_t stk_store_wal_bytes(const struct stk_store *st);
 
 /* ---- transactions ---- */
 
@@ -94,7 +105,7 @@ typedef int (*stk_row_fn)(void *ctx, const struct stk_row *e);
 int stk_store_append(struct stk_store *st, const struct stk_row *e, uint64_t *ret_seq,
                      struct stk_err *err);
 
-/* Every event after 'after', in order. -ERANGE when the one after it is no longer kept, -EBADMSG
+/* Every event after 'after', in order. -ERANGE when the one after it is no longer kept, -EUCLEAN
  * when one is missing in between. */
 int stk_store_read(struct stk_store *st, uint64_t after, stk_row_fn fn, void *ctx,
                    struct stk_err *err);
@@ -154,6 +165,10 @@ struct stk_record {
     uint32_t gpu_milli;   /* of each GPU, thousandths; 0: all of it */
     uint32_t restarts, preemptions;
     stk_time served; /* time run, all starts together */
+    stk_time waited; /* time it was eligible to run and did not, waits that are over */
+    struct stk_lease
+        lease;       /* the last time that it had GPUs; its processes, where it asks for none */
+    uint32_t leases; /* earlier ones, in the table of leases */
     uint64_t steps;  /* how far it said it had come; 0: it said nothing */
     int64_t spec;
     const char *queue, *tenant; /* "": it is not known, or there are none */
@@ -178,12 +193,52 @@ int stk_store_job_respec(struct stk_store *st, const struct stk_record *r, int64
 int stk_store_job_get(struct stk_store *st, stk_job_number number, stk_record_fn fn, void *ctx,
                       struct stk_err *err);
 
+/* What others that depend on a job must know of it: cheaper than all of its record. */
+struct stk_outcome {
+    stk_job_number array;
+    uint32_t index; /* in the array */
+    enum stk_cause cause;
+    bool ended;
+};
+
+/* -ENOENT */
+int stk_store_job_outcome(struct stk_store *st, stk_job_number number,
+                          struct stk_outcome *ret_outcome, struct stk_err *err);
+
 /* The elements of an array, in order of number. */
 int stk_store_array(struct stk_store *st, stk_job_number array, stk_record_fn fn, void *ctx,
                     struct stk_err *err);
 
 /* Every job that has not ended, in order of number. */
 int stk_store_live(struct stk_store *st, stk_record_fn fn, void *ctx, struct stk_err *err);
+
+/* ---- leases: when jobs had GPUs. The last is in the job's record. ---- */
+
+typedef int (*stk_lease_fn)(void *ctx, const struct stk_lease *l);
+
+/* r->lease becomes one of the earlier ones; r->leases says how many there were. */
+int stk_store_lease_add(struct stk_store *st, const struct stk_record *r, struct stk_err *err);
+/* The earlier ones, in order of time. They are forgotten with the job. */
+int stk_store_leases(struct stk_store *st, stk_job_number number, stk_lease_fn fn, void *ctx,
+                     struct stk_err *err);
+
+/* ---- capacity: how many GPUs there were ---- */
+
+#define STK_STORE_KEEP_CAPACITY 100000
+
+struct stk_capacity { /* from 'at' on, until the next */
+    stk_time at;
+    uint32_t gpus;
+};
+typedef int (*stk_capacity_fn)(void *ctx, const struct stk_capacity *c);
+
+/* One of the same time is replaced. The newest STK_STORE_KEEP_CAPACITY are kept. */
+int stk_store_capacity_put(struct stk_store *st, const struct stk_capacity *c, struct stk_err *err);
+/* What was known at 'since', if anything was, and each change before 'until', in order of time. */
+int stk_store_capacity(struct stk_store *st, stk_time since, stk_time until, stk_capacity_fn fn,
+                       void *ctx, struct stk_err *err);
+/* When the first job was submitted; 0: there is none. */
+int stk_store_first_submitted(struct stk_store *st, stk_time *ret, struct stk_err *err);
 
 /* ---- history: jobs that have ended, the latest end first ---- */
 
@@ -202,14 +257,27 @@ struct stk_history_query {
 int stk_store_history(struct stk_store *st, const struct stk_history_query *q, stk_record_fn fn,
                       void *ctx, struct stk_err *err);
 
-/* ---- tokens: only the SHA-256 of the secret is stored ---- */
+/* ---- tokens and sessions: only the SHA-256 of a secret is stored ----
+ *
+ * The secret of a session has two halves, one in a cookie and one in the page. Neither is a token.
+ * What was made with a token or session goes when that is deleted. */
+
+enum stk_token_kind { STK_TOKEN_BEARER, STK_TOKEN_SESSION };
 
 struct stk_token {
     int64_t id;
     char name[128], user[64];
     uint32_t uid;
-    uint32_t role;                   /* the caller's enum */
+    uint32_t role; /* the caller's enum */
+    enum stk_token_kind kind;
+    int64_t parent;                  /* made with this one; 0: with none */
     stk_time created, expires, used; /* expires 0: never; used 0: not yet */
+    stk_time ends; /* of a session: using it moves expires, but not beyond this; else 0 */
+};
+
+struct stk_cookies { /* those that a browser sent under the name of ours */
+    const char *value[8];
+    uint32_t n;
 };
 
 typedef int (*stk_token_fn)(void *ctx, const struct stk_token *t);
@@ -219,8 +287,26 @@ int stk_store_token_put(struct stk_store *st, const char *secret, const struct s
 /* -ENOENT when unknown, -EKEYEXPIRED when its time is over. */
 int stk_store_token_find(struct stk_store *st, const char *secret, stk_time now,
                          struct stk_token *ret_token, struct stk_err *err);
-int stk_store_token_used(struct stk_store *st, int64_t id, stk_time now, struct stk_err *err);
+int stk_store_session_put(struct stk_store *st, const char *page, const char *cookie,
+                          const struct stk_token *t, int64_t *ret_id, struct stk_err *err);
+/* Likewise; -EACCES: none of the cookies belongs to that page. */
+int stk_store_session_find(struct stk_store *st, const char *page,
+                           const struct stk_cookies *cookies, stk_time now,
+                           struct stk_token *ret_token, struct stk_err *err);
+/* By its number, valid or not. */
+int stk_store_token_get(struct stk_store *st, int64_t id, struct stk_token *ret_token,
+                        struct stk_err *err);
+int stk_store_token_used(struct stk_store *st, int64_t id, stk_time now, stk_time expires,
+                         struct stk_err *err);
+/* With all that was made with it. */
 int stk_store_token_delete(struct stk_store *st, int64_t id, struct stk_err *err);
+struct stk_token_count {
+    uint32_t n;
+    int64_t oldest; /* the one that was not used for longest; 0: there is none */
+};
+/* Deletes what has expired of a user's, then counts what is left of a kind. */
+int stk_store_token_tidy(struct stk_store *st, uint32_t uid, enum stk_token_kind kind, stk_time now,
+                         struct stk_token_count *ret_count, struct stk_err *err);
 int stk_store_token_list(struct stk_store *st, stk_token_fn fn, void *ctx, struct stk_err *err);
 
 /* ---- idempotency keys: a request that is repeated gets its first answer ---- */
@@ -261,9 +347,9 @@ struct stk_item {
 
 typedef int (*stk_item_fn)(void *ctx, const struct stk_item *it);
 
-/* All of a job's items at once, to do. */
-int stk_store_items_put(struct stk_store *st, stk_job_number job, const char *const *texts,
-                        uint32_t n, struct stk_err *err);
+/* Items of a job, to do: those with the indices 'from' and up. */
+int stk_store_items_put(struct stk_store *st, stk_job_number job, uint32_t from,
+                        const char *const *texts, uint32_t n, struct stk_err *err);
 /* Job and index say which; state, worker, attempts, code and times are set. */
 int stk_store_item_set(struct stk_store *st, const struct stk_item *it, struct stk_err *err);
 /* Given items are to do again: those of one worker, or of all (-1). */
@@ -439,10 +525,13 @@ struct stk_retention {
     uint64_t bytes; /* the oldest go while the store is larger; 0: no bound */
 };
 
-/* One bounded step of housekeeping in a transaction of its own: events no longer needed, old keys,
- * old jobs with their items and descriptions, free pages. 'ret_more': call again, soon but not in
- * this turn. */
+/* One bounded step of housekeeping in a transaction of its own, a few milliseconds: events no
+ * longer needed, old keys, old jobs with their items and descriptions, free pages. 'ret_more': call
+ * again, soon but not in this turn. */
 int stk_store_prune(struct stk_store *st, const struct stk_retention *keep, stk_time now,
                     bool *ret_more, struct stk_err *err);
+
+/* Rows inserted, changed and deleted since the store was opened. */
+uint64_t stk_store_rows_changed(const struct stk_store *st);
 
 #endif

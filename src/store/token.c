@@ -11,7 +11,7 @@
 #include "store/sha.h"
 
 #define HASH 32
-#define TOKEN_COLUMNS "id, name, uid, user, role, created, expires, used"
+#define TOKEN_COLUMNS "id, name, uid, user, role, created, expires, used, kind, parent, ends"
 
 static void load(sqlite3_stmt *s, struct stk_token *t)
 {
@@ -20,24 +20,32 @@ static void load(sqlite3_stmt *s, struct stk_token *t)
                             .role = stk_db_u32(s, 4),
                             .created = sqlite3_column_int64(s, 5),
                             .expires = sqlite3_column_int64(s, 6),
-                            .used = sqlite3_column_int64(s, 7)};
+                            .used = sqlite3_column_int64(s, 7),
+                            .kind = sqlite3_column_int64(s, 8) == STK_TOKEN_SESSION
+                                        ? STK_TOKEN_SESSION
+                                        : STK_TOKEN_BEARER,
+                            .parent = sqlite3_column_int64(s, 9),
+                            .ends = sqlite3_column_int64(s, 10)};
     (void)snprintf(t->name, sizeof(t->name), "%s", stk_db_str(s, 1));
     (void)snprintf(t->user, sizeof(t->user), "%s", stk_db_str(s, 3));
 }
 
-int stk_store_token_put(struct stk_store *st, const char *secret, const struct stk_token *t,
-                        int64_t *ret_id, struct stk_err *err)
+static int put(struct stk_store *st, const char *secret, const char *cookie,
+               const struct stk_token *t, int64_t *ret_id, struct stk_err *err)
 {
-    uint8_t hash[HASH];
+    uint8_t hash[HASH], other[HASH];
     sqlite3_stmt *s;
     int rc = stk_db_change(st,
-                           "INSERT INTO token (hash, name, uid, user, role, created, expires, used)"
-                           " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                           "INSERT INTO token (hash, name, uid, user, role, created, expires, used,"
+                           " kind, cookie, ends, parent)"
+                           " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
                            &s, err);
 
     if (rc < 0)
         return rc;
     stk_sha256(secret, strlen(secret), hash);
+    if (cookie)
+        stk_sha256(cookie, strlen(cookie), other);
     stk_db_blob(s, 1, hash, HASH);
     stk_db_text(s, 2, t->name);
     (void)sqlite3_bind_int64(s, 3, t->uid);
@@ -46,6 +54,10 @@ int stk_store_token_put(struct stk_store *st, const char *secret, const struct s
     (void)sqlite3_bind_int64(s, 6, t->created);
     (void)sqlite3_bind_int64(s, 7, t->expires);
     (void)sqlite3_bind_int64(s, 8, t->used);
+    (void)sqlite3_bind_int64(s, 9, cookie ? STK_TOKEN_SESSION : STK_TOKEN_BEARER);
+    stk_db_blob(s, 10, other, cookie ? HASH : 0);
+    (void)sqlite3_bind_int64(s, 11, t->ends);
+    (void)sqlite3_bind_int64(s, 12, t->parent);
     rc = stk_db_run(st, s, "write a token", err);
     (void)sqlite3_finalize(s);
     if (rc == 0)
@@ -53,43 +65,117 @@ int stk_store_token_put(struct stk_store *st, const char *secret, const struct s
     return rc == -EEXIST ? stk_err_set(err, rc, "this token is there already") : rc;
 }
 
-int stk_store_token_find(struct stk_store *st, const char *secret, stk_time now,
-                         struct stk_token *ret_token, struct stk_err *err)
+int stk_store_token_put(struct stk_store *st, const char *secret, const struct stk_token *t,
+                        int64_t *ret_id, struct stk_err *err)
 {
-    struct stk_token t;
+    return put(st, secret, NULL, t, ret_id, err);
+}
+
+int stk_store_session_put(struct stk_store *st, const char *page, const char *cookie,
+                          const struct stk_token *t, int64_t *ret_id, struct stk_err *err)
+{
+    return put(st, page, cookie, t, ret_id, err);
+}
+
+/* The row with this secret, of this kind; 'cookie' gets the hash of its other half. */
+static int find(struct stk_store *st, const char *secret, enum stk_token_kind kind,
+                struct stk_token *ret_token, uint8_t cookie[HASH], struct stk_err *err)
+{
     uint8_t hash[HASH];
     sqlite3_stmt *s;
     int rc = stk_db_read(st, STK_SLOT_TOKEN_FIND,
-                         "SELECT " TOKEN_COLUMNS " FROM token WHERE hash = ?1", &s, err);
+                         "SELECT " TOKEN_COLUMNS ", cookie FROM token WHERE hash = ?1 AND kind = ?2"
+                         " AND length(cookie) = ?3",
+                         &s, err);
 
     if (rc < 0)
         return rc;
     stk_sha256(secret, strlen(secret), hash);
     stk_db_blob(s, 1, hash, HASH);
+    (void)sqlite3_bind_int64(s, 2, kind);
+    (void)sqlite3_bind_int64(s, 3, kind == STK_TOKEN_SESSION ? HASH : 0);
     rc = stk_db_row(st, s, "look for a token", err);
-    if (rc > 0)
-        load(s, &t);
+    if (rc > 0) {
+        load(s, ret_token);
+        if (kind == STK_TOKEN_SESSION)
+            memcpy(cookie, sqlite3_column_blob(s, 11), HASH);
+    }
     (void)sqlite3_reset(s);
-    if (rc < 0)
-        return rc;
-    if (rc == 0)
-        return stk_err_set(err, -ENOENT, "the token is not known");
-    if (t.expires && t.expires <= now)
-        return stk_err_set(err, -EKEYEXPIRED, "the token \"%s\" has expired", t.name);
-    *ret_token = t;
+    return rc < 0 ? rc : rc == 0 ? stk_err_set(err, -ENOENT, "the token is not known") : 0;
+}
+
+static int check_time(const struct stk_token *t, stk_time now, struct stk_err *err)
+{
+    if (t->expires && t->expires <= now)
+        return stk_err_set(err, -EKEYEXPIRED, "the token \"%s\" has expired", t->name);
     return 0;
 }
 
-int stk_store_token_used(struct stk_store *st, int64_t id, stk_time now, struct stk_err *err)
+int stk_store_token_find(struct stk_store *st, const char *secret, stk_time now,
+                         struct stk_token *ret_token, struct stk_err *err)
+{
+    struct stk_token t = {0};
+    int rc = find(st, secret, STK_TOKEN_BEARER, &t, NULL, err);
+
+    rc = rc < 0 ? rc : check_time(&t, now, err);
+    if (rc == 0)
+        *ret_token = t;
+    return rc;
+}
+
+/* What is compared are hashes: how far two agree says nothing about the secrets. */
+int stk_store_session_find(struct stk_store *st, const char *page,
+                           const struct stk_cookies *cookies, stk_time now,
+                           struct stk_token *ret_token, struct stk_err *err)
+{
+    struct stk_token t = {0};
+    uint8_t want[HASH], got[HASH];
+    int rc = find(st, page, STK_TOKEN_SESSION, &t, want, err);
+    bool same = false;
+
+    if (rc < 0)
+        return rc;
+    for (uint32_t i = 0; i < cookies->n; i++) {
+        stk_sha256(cookies->value[i], strlen(cookies->value[i]), got);
+        same = same || memcmp(got, want, HASH) == 0;
+    }
+    if (!same)
+        return stk_err_set(err, -EACCES, "the cookie is not that of this session");
+    rc = check_time(&t, now, err);
+    if (rc == 0)
+        *ret_token = t;
+    return rc;
+}
+
+int stk_store_token_get(struct stk_store *st, int64_t id, struct stk_token *ret_token,
+                        struct stk_err *err)
 {
     sqlite3_stmt *s;
-    int rc =
-        stk_db_write(st, STK_SLOT_TOKEN_USED, "UPDATE token SET used = ?2 WHERE id = ?1", &s, err);
+    int rc = stk_db_read(st, STK_SLOT_TOKEN_GET,
+                         "SELECT " TOKEN_COLUMNS " FROM token WHERE id = ?1", &s, err);
+
+    if (rc < 0)
+        return rc;
+    (void)sqlite3_bind_int64(s, 1, id);
+    rc = stk_db_row(st, s, "look for a token", err);
+    if (rc > 0)
+        load(s, ret_token);
+    (void)sqlite3_reset(s);
+    return rc < 0 ? rc : rc == 0 ? stk_err_set(err, -ENOENT, "no token %lld", (long long)id) : 0;
+}
+
+int stk_store_token_used(struct stk_store *st, int64_t id, stk_time now, stk_time expires,
+                         struct stk_err *err)
+{
+    sqlite3_stmt *s;
+    int rc = stk_db_write(st, STK_SLOT_TOKEN_USED,
+                          "UPDATE token SET used = ?2, expires = ?3 WHERE id = ?1", &s, err);
 
     if (rc < 0)
         return rc;
     (void)sqlite3_bind_int64(s, 1, id);
     (void)sqlite3_bind_int64(s, 2, now);
+    (void)sqlite3_bind_int64(s, 3, expires);
     rc = stk_db_run(st, s, "write a token", err);
     if (rc == 0 && sqlite3_changes(st->db) == 0)
         rc = stk_err_set(err, -ENOENT, "no token %lld", (long long)id);
@@ -99,7 +185,11 @@ int stk_store_token_used(struct stk_store *st, int64_t id, stk_time now, struct 
 int stk_store_token_delete(struct stk_store *st, int64_t id, struct stk_err *err)
 {
     sqlite3_stmt *s;
-    int rc = stk_db_change(st, "DELETE FROM token WHERE id = ?1", &s, err);
+    int rc = stk_db_change(st,
+                           "WITH RECURSIVE gone(id) AS (VALUES (?1) UNION"
+                           " SELECT token.id FROM token JOIN gone ON token.parent = gone.id)"
+                           " DELETE FROM token WHERE id IN (SELECT id FROM gone)",
+                           &s, err);
 
     if (rc < 0)
         return rc;
@@ -109,6 +199,45 @@ int stk_store_token_delete(struct stk_store *st, int64_t id, struct stk_err *err
     if (rc == 0 && sqlite3_changes(st->db) == 0)
         rc = stk_err_set(err, -ENOENT, "no token %lld", (long long)id);
     return rc;
+}
+
+static int delete_expired(struct stk_store *st, uint32_t uid, stk_time now, struct stk_err *err)
+{
+    sqlite3_stmt *s;
+    int rc = stk_db_change(st, "DELETE FROM token WHERE uid = ?1 AND expires > 0 AND expires <= ?2",
+                           &s, err);
+
+    if (rc < 0)
+        return rc;
+    (void)sqlite3_bind_int64(s, 1, uid);
+    (void)sqlite3_bind_int64(s, 2, now);
+    rc = stk_db_run(st, s, "delete expired tokens", err);
+    (void)sqlite3_finalize(s);
+    return rc;
+}
+
+int stk_store_token_tidy(struct stk_store *st, uint32_t uid, enum stk_token_kind kind, stk_time now,
+                         struct stk_token_count *ret_count, struct stk_err *err)
+{
+    sqlite3_stmt *s = NULL;
+    int rc = delete_expired(st, uid, now, err);
+
+    if (rc == 0)
+        rc = stk_db_once(st,
+                         "SELECT count(*) OVER (), id FROM token WHERE uid = ?1 AND kind = ?2"
+                         " ORDER BY used, id LIMIT 1",
+                         &s, err);
+    if (rc < 0)
+        return rc;
+    (void)sqlite3_bind_int64(s, 1, uid);
+    (void)sqlite3_bind_int64(s, 2, kind);
+    rc = stk_db_row(st, s, "count tokens", err);
+    if (rc >= 0)
+        *ret_count = (struct stk_token_count){0};
+    if (rc > 0)
+        *ret_count = (struct stk_token_count){stk_db_u32(s, 0), sqlite3_column_int64(s, 1)};
+    (void)sqlite3_finalize(s);
+    return rc < 0 ? rc : 0;
 }
 
 int stk_store_token_list(struct stk_store *st, stk_token_fn fn, void *ctx, struct stk_err *err)

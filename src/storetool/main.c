@@ -29,6 +29,9 @@ static const struct {
      stk_tool_restore, true},
     {"prune", "[--older AGE] [--larger SIZE]",
      "forget jobs that ended long ago; the daemon must be stopped", stk_tool_prune, false},
+    {"accept", "",
+     "go on with a store that has lost something the daemon had acknowledged; tells what",
+     stk_tool_accept, false},
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(*commands))
 

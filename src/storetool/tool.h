@@ -28,6 +28,7 @@ int stk_tool_export(struct stk_tool *t);
 int stk_tool_backup(struct stk_tool *t);
 int stk_tool_restore(struct stk_tool *t);
 int stk_tool_prune(struct stk_tool *t);
+int stk_tool_accept(struct stk_tool *t);
 
 /* Draws the progress line; not 0 once someone has asked us to stop. For stk_tick_fn. */
 int stk_tool_tick(void *ctx, uint64_t done, uint64_t total);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -39,7 +40,7 @@ static int check_event(void *ctx, const struct stk_row *e)
     struct checking *c = ctx;
     int rc = stk_wire_get(e->bytes, e->len, &c->wire, NULL);
 
-    return rc == 0 && (uint32_t)c->wire.ev.type != e->type ? -EBADMSG : rc;
+    return rc == 0 && (uint32_t)c->wire.ev.type != e->type ? -EUCLEAN : rc;
 }
 
 static void problem(void *ctx, const char *sentence)
@@ -75,8 +76,8 @@ static int show_check(struct stk_tool *t, struct stk_store *st, json_t *problems
                      first, last, (double)bytes / 1048576);
     else
         (void)printf("%s: %" PRIu64
-                     " problem%s; to go back to a backup: stoker store restore FILE\n",
-                     t->state, n, n == 1 ? "" : "s");
+                     " problem%s; to go back to a backup: stoker store restore FILE --state %s\n",
+                     t->state, n, n == 1 ? "" : "s", t->state);
     return n == 0 ? STK_TOOL_OK : STK_TOOL_FAILED;
 }
 
@@ -88,7 +89,7 @@ int stk_tool_check(struct stk_tool *t)
     struct stk_store *st = NULL;
     struct stk_err err = {""};
     uint64_t n = 0;
-    int rc = stk_store_open(t->state, STK_STORE_READ_ONLY, &st, &err);
+    int rc = stk_store_open(t->state, STK_STORE_READ_ONLY | STK_STORE_ACCEPT, &st, &err);
 
     stk_wire_init(&c.wire, &stk_big_mem);
     begin_progress(t, "checking");
@@ -116,12 +117,22 @@ static FILE *new_file(const char *path, struct stk_err *err)
     return f;
 }
 
+/* Opens it to be read, and says what is missing in it. */
+static int open_to_read(struct stk_tool *t, struct stk_store **ret_store, struct stk_err *err)
+{
+    int rc = stk_store_open(t->state, STK_STORE_READ_ONLY, ret_store, err);
+
+    if (rc == 0 && stk_store_note(*ret_store)[0] != '\0')
+        (void)fprintf(stderr, "stoker store: warning: %s\n", stk_store_note(*ret_store));
+    return rc;
+}
+
 int stk_tool_export(struct stk_tool *t)
 {
     struct stk_store *st;
     struct stk_err err = {""};
     FILE *out = stdout;
-    int rc = stk_store_open(t->state, STK_STORE_READ_ONLY, &st, &err);
+    int rc = open_to_read(t, &st, &err);
 
     if (rc < 0)
         return stk_tool_failed(t, &err);
@@ -151,7 +162,7 @@ int stk_tool_backup(struct stk_tool *t)
 {
     struct stk_store *st;
     struct stk_err err = {""};
-    int rc = stk_store_open(t->state, STK_STORE_READ_ONLY, &st, &err);
+    int rc = open_to_read(t, &st, &err);
 
     if (rc < 0)
         return stk_tool_failed(t, &err);
@@ -164,8 +175,8 @@ int stk_tool_backup(struct stk_tool *t)
     if (t->json)
         return print(json_pack("{s:s, s:I, s:s}", "file", t->file, "bytes",
                                (json_int_t)(mib(t->file) * 1048576), "state", t->state));
-    (void)printf("%s: %.1f MiB; back to it with: stoker store restore %s\n", t->file, mib(t->file),
-                 t->file);
+    (void)printf("%s: %.1f MiB; back to it with: stoker store restore %s --state %s\n", t->file,
+                 mib(t->file), t->file, t->state);
     return STK_TOOL_OK;
 }
 
@@ -190,7 +201,7 @@ int stk_tool_restore(struct stk_tool *t)
 static int is_there(const struct stk_tool *t, struct stk_err *err)
 {
     struct stk_store *st;
-    int rc = stk_store_open(t->state, STK_STORE_READ_ONLY, &st, err);
+    int rc = stk_store_open(t->state, STK_STORE_READ_ONLY | STK_STORE_ACCEPT, &st, err);
 
     if (rc == 0)
         stk_store_close(st);
@@ -229,5 +240,51 @@ int stk_tool_prune(struct stk_tool *t)
                                (json_int_t)after, "state", t->state));
     (void)printf("%s: %.1f MiB, was %.1f MiB\n", t->state, (double)after / 1048576,
                  (double)before / 1048576);
+    return STK_TOOL_OK;
+}
+
+/* The loss is written down among the changes, where everybody can see it. */
+static int write_note(struct stk_store *st, const char *sentence, struct stk_err *err)
+{
+    struct passwd pw, *who = NULL;
+    struct timespec now;
+    struct stk_note note = {.kind = "note", .user = "", .text = sentence, .world = ""};
+    char buf[4096];
+    int rc = getpwuid_r(geteuid(), &pw, buf, sizeof(buf), &who);
+
+    if (rc == 0 && who)
+        note.user = who->pw_name;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    note.at = (stk_time)now.tv_sec * STK_SECOND;
+    rc = stk_store_begin(st, err);
+    rc = rc < 0 ? rc : stk_store_note_put(st, &note, err);
+    rc = rc < 0 ? rc : stk_store_commit(st, err);
+    return rc;
+}
+
+int stk_tool_accept(struct stk_tool *t)
+{
+    char sentence[600] = "";
+    struct stk_store *st = NULL;
+    struct stk_err err = {""};
+    int rc = is_there(t, &err);
+
+    if (rc == 0)
+        rc = stk_store_open(t->state, STK_STORE_ACCEPT, &st, &err);
+    if (rc == 0 && stk_store_note(st)[0] != '\0') {
+        (void)snprintf(sentence, sizeof(sentence), "accepted with a loss: %s", stk_store_note(st));
+        rc = write_note(st, sentence, &err);
+    }
+    stk_store_close(st);
+    if (rc < 0)
+        return stk_tool_failed(t, &err);
+    if (t->json)
+        return print(json_pack("{s:s, s:s}", "lost", sentence, "state", t->state));
+    if (sentence[0] == '\0')
+        (void)printf("%s: nothing that was acknowledged is missing\n", t->state);
+    else
+        (void)printf("%s\nLook at what is left before you start the daemon: stoker store check "
+                     "--state %s\n",
+                     sentence, t->state);
     return STK_TOOL_OK;
 }

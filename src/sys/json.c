@@ -47,3 +47,38 @@ bool stk_yes(const json_t *o, const char *name)
 {
     return json_is_true(json_object_get(o, name));
 }
+
+/* The integer that this real is; NULL: it is none. Beyond 2^53 a real may stand for several. */
+static json_t *whole_of(const json_t *v)
+{
+    const double most = 9007199254740992.0;
+    double real = json_real_value(v);
+
+    return json_is_real(v) && real >= -most && real <= most && real == (double)(json_int_t)real
+               ? json_integer((json_int_t)real)
+               : NULL;
+}
+
+/* Depth is bounded by the JSON reader. */
+void stk_json_make_whole(json_t *v)
+{
+    json_t *one, *whole;
+    size_t i;
+
+    for (void *it = json_object_iter(v); it; it = json_object_iter_next(v, it)) {
+        one = json_object_iter_value(it);
+        whole = whole_of(one);
+        if (whole)
+            (void)json_object_iter_set_new(v, it, whole);
+        else
+            stk_json_make_whole(one);
+    }
+    json_array_foreach(v, i, one)
+    {
+        whole = whole_of(one);
+        if (whole)
+            (void)json_array_set_new(v, i, whole);
+        else
+            stk_json_make_whole(one);
+    }
+}

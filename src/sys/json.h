@@ -19,5 +19,8 @@ int64_t stk_int(const json_t *o, const char *name, int64_t none);
 json_int_t stk_whole(const json_t *o, const char *name);
 double stk_num(const json_t *o, const char *name, double none);
 bool stk_yes(const json_t *o, const char *name); /* it is true */
+/* JSON has one kind of number, and 4.0 is a whole one: makes integers of such reals, in place. A
+ * single value at the top stays as it is. */
+void stk_json_make_whole(json_t *v);
 
 #endif

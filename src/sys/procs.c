@@ -107,6 +107,21 @@ int stk_proc_look(pid_t pid, struct stk_proc_look *ret_look)
     return 0;
 }
 
+int stk_proc_uid(pid_t pid, uid_t *ret_uid)
+{
+    char path[64], buf[2048];
+    const char *line;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    if (read_small(path, buf, sizeof(buf)) <= 0)
+        return -ESRCH;
+    line = strstr(buf, "\nUid:\t"); /* the name before it has no line end in it */
+    if (!line)
+        return -ESRCH;
+    *ret_uid = (uid_t)strtoul(line + 6, NULL, 10);
+    return 0;
+}
+
 bool stk_proc_alive(pid_t pid, uint64_t start)
 {
     struct stk_proc p;

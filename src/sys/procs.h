@@ -35,6 +35,9 @@ struct stk_proc_look {
 };
 int stk_proc_look(pid_t pid, struct stk_proc_look *ret_look); /* -ESRCH: there is none */
 
+/* Whose process it is: the real uid, which a set-user-id program does not change. -ESRCH. */
+int stk_proc_uid(pid_t pid, uid_t *ret_uid);
+
 /* True when that very process still lives; a zombie does not. */
 bool stk_proc_alive(pid_t pid, uint64_t start);
 

@@ -4,7 +4,7 @@
 
 #include "teams/teams.h"
 
-static bool is_member(const struct stk_user *u, const char *name)
+bool stk_teams_is_user(const struct stk_user *u, const char *name)
 {
     uint32_t gid;
 
@@ -26,7 +26,7 @@ uint32_t stk_teams_of(const struct stk_teams *t, const struct stk_user *u, uint3
     for (uint32_t i = 0; i < t->n_members; i++) {
         uint32_t tenant = t->members[i].tenant, k = 0;
 
-        if (!is_member(u, stk_names_get(&t->users, t->members[i].user)))
+        if (!stk_teams_is_user(u, stk_names_get(&t->users, t->members[i].user)))
             continue;
         while (k < n && k < max && ret[k] != tenant)
             k++;

@@ -130,8 +130,8 @@ static int read_priority(const struct stk_teams_reader *r, struct fy_node *v, in
                          stk_teams_show(v).text, names);
 }
 
-static int read_range(const struct stk_teams_reader *r, struct fy_node *list,
-                      struct stk_queue_spec *q)
+int stk_teams_range(const struct stk_teams_reader *r, struct fy_node *list, int32_t *ret_lowest,
+                    int32_t *ret_most)
 {
     int rc;
 
@@ -140,15 +140,15 @@ static int read_range(const struct stk_teams_reader *r, struct fy_node *list,
         return stk_teams_bad(r, list,
                              "classes must be the lowest and the highest: [batch, "
                              "training]");
-    rc = read_priority(r, fy_node_sequence_get_by_index(list, 0), &q->lowest);
-    rc = rc < 0 ? rc : read_priority(r, fy_node_sequence_get_by_index(list, 1), &q->most);
-    if (rc == 0 && q->lowest > q->most)
-        return stk_teams_bad(r, list, "the lowest class, %d, is above the highest, %d", q->lowest,
-                             q->most);
+    rc = read_priority(r, fy_node_sequence_get_by_index(list, 0), ret_lowest);
+    rc = rc < 0 ? rc : read_priority(r, fy_node_sequence_get_by_index(list, 1), ret_most);
+    if (rc == 0 && *ret_lowest > *ret_most)
+        return stk_teams_bad(r, list, "the lowest class, %d, is above the highest, %d", *ret_lowest,
+                             *ret_most);
     return rc;
 }
 
-static int read_tier(const struct stk_teams_reader *r, struct fy_node *v, enum stk_tier *ret)
+int stk_teams_tier(const struct stk_teams_reader *r, struct fy_node *v, enum stk_tier *ret)
 {
     for (int i = 0; i < STK_TIER_MAX; i++)
         if (stk_teams_is(v, stk_tier_name((enum stk_tier)i))) {
@@ -214,7 +214,7 @@ static int read_limit(const struct stk_teams_reader *r, struct fy_node *map, con
     return 0;
 }
 
-enum { CLASS, CLASSES, TIER, POOL, JOB, USER, TENANT, ALL, N_FIELDS };
+enum { CLASS, CLASSES, TIER, POOL, JOB, USER, TENANT, ALL, WAS, ALLOW, N_FIELDS };
 
 static int read_values(const struct stk_teams_reader *r, const struct stk_teams_field *f,
                        struct stk_queue_spec *q)
@@ -223,12 +223,14 @@ static int read_values(const struct stk_teams_reader *r, const struct stk_teams_
     uint32_t pool;
     int rc = 0;
 
-    if (f[CLASS].value)
+    if (f[WAS].value)
+        rc = keep(r, f[WAS].value, &q->was);
+    if (rc == 0 && f[CLASS].value)
         rc = read_priority(r, f[CLASS].value, &q->priority);
     if (rc == 0 && f[CLASSES].value)
-        rc = read_range(r, f[CLASSES].value, q);
+        rc = stk_teams_range(r, f[CLASSES].value, &q->lowest, &q->most);
     if (rc == 0 && f[TIER].value)
-        rc = read_tier(r, f[TIER].value, &q->tier);
+        rc = stk_teams_tier(r, f[TIER].value, &q->tier);
     if (rc == 0 && f[JOB].value)
         rc = read_job(r, f[JOB].value, q);
     for (int i = USER; i <= ALL && rc == 0; i++)
@@ -252,10 +254,15 @@ static int32_t present(const struct stk_teams *t, int32_t priority)
     return priority;
 }
 
-static void drop(struct stk_teams *t, uint32_t at)
+/* Takes the queue out of the table. */
+static void take_out(struct stk_teams *t, uint32_t at)
 {
-    memmove(&t->queues[at], &t->queues[at + 1], (t->n_queues - at - 1) * sizeof(t->queues[0]));
+    const uint32_t behind = t->n_queues - at - 1;
+
+    memmove(&t->queues[at], &t->queues[at + 1], behind * sizeof(t->queues[0]));
+    memmove(&t->queue_allow[at], &t->queue_allow[at + 1], behind * sizeof(t->queue_allow[0]));
     t->n_queues--;
+    t->queue_allow[t->n_queues] = (struct stk_allow){0};
 }
 
 /* The queue with this name; a new one has no limits. */
@@ -269,6 +276,8 @@ static int find_queue(const struct stk_teams_reader *r, struct fy_node *key, uin
     if (rc < 0)
         return rc;
     at = stk_queue_find(t->queues, t->n_queues, name);
+    if (at != STK_NONE && strcmp(t->queues[at].name, name) != 0)
+        at = STK_NONE; /* one that had this name before */
     if (at == STK_NONE && t->n_queues == STK_MAX_QUEUES)
         return stk_teams_bad(r, key, "there are more than %d queues", STK_MAX_QUEUES);
     if (at == STK_NONE) {
@@ -284,9 +293,10 @@ static int find_queue(const struct stk_teams_reader *r, struct fy_node *key, uin
 static int read_queue(const struct stk_teams_reader *r, struct fy_node *key, struct fy_node *value)
 {
     struct stk_teams_field f[N_FIELDS + 1] = {
-        [CLASS] = {"class", NULL},   [CLASSES] = {"classes", NULL}, [TIER] = {"tier", NULL},
-        [POOL] = {"pool", NULL},     [JOB] = {"job", NULL},         [USER] = {"user", NULL},
-        [TENANT] = {"tenant", NULL}, [ALL] = {"all", NULL}};
+        [WAS] = {"was", NULL},    [CLASS] = {"class", NULL},   [CLASSES] = {"classes", NULL},
+        [TIER] = {"tier", NULL},  [POOL] = {"pool", NULL},     [JOB] = {"job", NULL},
+        [USER] = {"user", NULL},  [TENANT] = {"tenant", NULL}, [ALL] = {"all", NULL},
+        [ALLOW] = {"allow", NULL}};
     struct stk_queue_spec *q;
     uint32_t at = 0;
     int rc = find_queue(r, key, &at);
@@ -294,12 +304,16 @@ static int read_queue(const struct stk_teams_reader *r, struct fy_node *key, str
     if (rc < 0)
         return rc;
     if (stk_teams_is(value, "off") || stk_teams_is(value, "no") || stk_teams_is(value, "false")) {
-        drop(r->t, at);
+        stk_teams_allow_done(&r->t->queue_allow[at]);
+        take_out(r->t, at);
         return 0;
     }
     q = &r->t->queues[at];
+    q->line = stk_yaml_line_of(key);
     rc = stk_teams_fields(r, value ? value : key, "a queue", f);
     rc = rc < 0 ? rc : read_values(r, f, q);
+    if (rc == 0 && f[ALLOW].value)
+        rc = stk_teams_allow(r, f[ALLOW].value, true, &r->t->queue_allow[at]);
     if (rc < 0)
         return rc;
     if (f[CLASSES].value && !f[CLASS].value) /* its usual priority, as near as may be */
@@ -309,6 +323,24 @@ static int read_queue(const struct stk_teams_reader *r, struct fy_node *key, str
     if (q->priority < q->lowest || q->priority > q->most)
         return stk_teams_bad(r, key, "class %d is not within classes %d to %d", q->priority,
                              q->lowest, q->most);
+    return 0;
+}
+
+/* When all have been read: what a queue was before, no other may be now, or have been. */
+static int check_was(const struct stk_teams_reader *r)
+{
+    const struct stk_teams *t = r->t;
+
+    for (uint32_t i = 0; i < t->n_queues; i++) {
+        const struct stk_queue_spec *q = &t->queues[i];
+        uint32_t at = q->was ? stk_queue_find(t->queues, t->n_queues, q->was) : i;
+
+        if (at != i)
+            return stk_err_set(
+                r->err, -EINVAL, "%s:%d: was: queue \"%s\" is %s", r->name, q->line, q->was,
+                strcmp(t->queues[at].name, q->was) == 0 ? "still there; turn it off"
+                                                        : "said of another queue, too");
+    }
     return 0;
 }
 
@@ -332,13 +364,14 @@ int stk_teams_queues(const struct stk_teams_reader *r, struct fy_node *map)
         rc = read_queue(r, fy_node_pair_key(pair), fy_node_pair_value(pair));
     if (rc == 0 && t->n_queues == 0)
         rc = stk_teams_bad(r, map, "all queues are off; jobs need one");
-    return rc;
+    return rc < 0 ? rc : check_was(r);
 }
 
 int stk_teams_default(const struct stk_teams_reader *r, struct fy_node *name)
 {
     struct stk_teams *t = r->t;
     struct stk_queue_spec q;
+    struct stk_allow allow;
     uint32_t at;
 
     if (!name)
@@ -349,9 +382,12 @@ int stk_teams_default(const struct stk_teams_reader *r, struct fy_node *name)
         return stk_teams_bad(r, name, "default_queue: there is no queue \"%s\"",
                              stk_teams_show(name).text);
     q = t->queues[at];
-    drop(t, at);
+    allow = t->queue_allow[at];
+    take_out(t, at);
     memmove(&t->queues[1], &t->queues[0], t->n_queues * sizeof(q));
+    memmove(&t->queue_allow[1], &t->queue_allow[0], t->n_queues * sizeof(allow));
     t->queues[0] = q;
+    t->queue_allow[0] = allow;
     t->n_queues++;
     return 0;
 }

@@ -26,9 +26,11 @@ const char *stk_teams_word(struct fy_node *n, size_t *ret_len)
     const char *s =
         n && fy_node_is_scalar(n) && !fy_node_is_alias(n) ? fy_node_get_scalar(n, ret_len) : NULL;
 
-    if (!s)
+    if (!s || memchr(s, '\0', *ret_len)) { /* no name has a NUL in it */
         *ret_len = 0;
-    return s ? s : "";
+        return "";
+    }
+    return s;
 }
 
 bool stk_teams_is(struct fy_node *n, const char *word)

@@ -44,6 +44,15 @@ int stk_teams_milli(const struct stk_teams_reader *r, const char *what, struct f
 int stk_teams_name(const struct stk_teams_reader *r, struct stk_names *names, int *lines,
                    uint32_t max, struct fy_node *v, uint32_t *ret);
 
+/* A tier by its name; the lowest and the highest priority: [batch, training]. */
+int stk_teams_tier(const struct stk_teams_reader *r, struct fy_node *v, enum stk_tier *ret);
+int stk_teams_range(const struct stk_teams_reader *r, struct fy_node *list, int32_t *ret_lowest,
+                    int32_t *ret_most);
+/* "allow:" of a queue or a tenant; 'ret' is zeroed. */
+int stk_teams_allow(const struct stk_teams_reader *r, struct fy_node *map, bool of_queue,
+                    struct stk_allow *ret);
+void stk_teams_allow_done(struct stk_allow *a);
+
 int stk_teams_tenants(const struct stk_teams_reader *r, struct fy_node *at, struct fy_node *list);
 /* Both may be NULL: what is built in. Classes first. */
 int stk_teams_classes(const struct stk_teams_reader *r, struct fy_node *map);

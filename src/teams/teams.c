@@ -32,10 +32,10 @@ int stk_teams_read(struct stk_teams *t, const char *name, struct stk_err *err)
     for (int i = 0; i < STK_TEAMS_KEYS; i++)
         if (t->found[i].key && !t->found[i].value)
             return stk_teams_bad(&r, t->found[i].key, "%s has no value", keys[i]);
-    if (t->found[STK_TEAMS_TENANTS].key)
+    rc = stk_teams_classes(&r, t->found[STK_TEAMS_CLASSES].value);
+    if (rc == 0 && t->found[STK_TEAMS_TENANTS].key)
         rc = stk_teams_tenants(&r, t->found[STK_TEAMS_TENANTS].key,
                                t->found[STK_TEAMS_TENANTS].value);
-    rc = rc < 0 ? rc : stk_teams_classes(&r, t->found[STK_TEAMS_CLASSES].value);
     rc = rc < 0 ? rc : stk_teams_queues(&r, t->found[STK_TEAMS_QUEUES].value);
     rc = rc < 0 ? rc : stk_teams_default(&r, t->found[STK_TEAMS_DEFAULT].value);
     memset(t->found, 0, sizeof(t->found)); /* the document goes */
@@ -102,11 +102,18 @@ int stk_teams_parse(struct stk_teams *t, const char *name, const char *text, siz
 
 void stk_teams_done(struct stk_teams *t)
 {
+    for (uint32_t i = 0; i < t->n_tenants; i++)
+        stk_teams_allow_done(&t->tenant_allow[i]);
+    for (uint32_t i = 0; i < t->n_queues; i++)
+        stk_teams_allow_done(&t->queue_allow[i]);
+    free(t->tenant_allow);
     free(t->tenants);
     free(t->members);
     for (uint32_t i = 0; i < t->n_words; i++)
         free(t->words[i]);
     stk_names_done(&t->names);
+    stk_names_done(&t->old);
+    free(t->old_row);
     stk_names_done(&t->users);
     stk_names_done(&t->types);
     stk_names_done(&t->pools);
@@ -192,9 +199,12 @@ int stk_teams_resolve(struct stk_teams *t, const struct stk_teams_world *w, stru
 
 uint32_t stk_teams_find(const struct stk_teams *t, const char *tenant)
 {
-    int64_t row = stk_names_find(&t->names, tenant, strlen(tenant));
+    int64_t row = stk_names_find(&t->names, tenant, strlen(tenant)), old;
 
-    return row < 0 ? STK_NONE : (uint32_t)row;
+    if (row >= 0)
+        return (uint32_t)row;
+    old = stk_names_find(&t->old, tenant, strlen(tenant));
+    return old < 0 ? STK_NONE : t->old_row[old];
 }
 
 bool stk_teams_leaf(const struct stk_teams *t, uint32_t tenant)

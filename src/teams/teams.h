@@ -11,14 +11,16 @@
  *         cpus: 512                  # limits on CPUs and memory, too
  *         mem_gib: 4096
  *         keep_up: 3                 # of its jobs so many stay up, whoever needs room
+ *         was: science               # its name before: jobs of that one are its own
  *         tenants:
- *           - {name: vision, limit: 40, users: [ann, "@vision"]}
+ *           - {name: vision, limit: 40, users: [ann, "@vision"], allow: {preempt: yes}}
  *           - {name: speech, limit: 8.5}
  *       - {name: default, limit: 4}  # who is not in the file
  *     classes: {inference: 1000, training: 500, batch: 100}
  *     queues:
  *       express: {class: inference, job: {gpus: 2, time: 1h}, user: {gpus: 2, jobs: 4}}
  *       night: {class: batch, tier: best-effort}
+ *       urgent: {tier: critical, allow: {users: ["@oncall"]}, user: {gpus: 2}}
  *       reserved: off
  *     default_queue: standard
  *
@@ -41,6 +43,18 @@
 struct stk_member { /* a user of a tenant */
     uint32_t user;  /* in 'users'; a group of the system begins with @ */
     uint32_t tenant;
+    int line; /* of the configuration */
+};
+
+/* What a queue or a tenant allows users who are no operators (docs/spec/rights.md). Zeroed: nothing
+ * was said. */
+struct stk_allow {
+    uint8_t tiers; /* bits; 0: not said */
+    bool has_classes;
+    int32_t lowest, most; /* priorities; of tenants: a queue has its own */
+    bool has_preempt, preempt;
+    bool has_users;
+    uint32_t *users, n_users; /* in 'users': names, "@group", "role:user"; of queues */
 };
 
 enum stk_teams_key {
@@ -56,13 +70,17 @@ struct stk_teams { /* zeroed: nothing was said */
     struct stk_tenant_spec *tenants;
     uint32_t n_tenants, cap_tenants; /* 0: there are none, not even the default */
     struct stk_names names;          /* of the tenants, by row */
+    struct stk_names old;            /* names that tenants had before */
+    uint32_t *old_row;               /* the tenant of each */
     struct stk_names users;
-    struct stk_member *members; /* as they stand in the text */
+    struct stk_allow *tenant_allow; /* by row */
+    struct stk_member *members;     /* as they stand in the text */
     uint32_t n_members, cap_members;
 
     struct stk_queue_spec queues[STK_MAX_QUEUES]; /* the first is for jobs that name none */
     uint32_t n_queues;                            /* 0: the built in ones */
     uint32_t queue_pool[STK_MAX_QUEUES];          /* that each names, + 1; 0: none */
+    struct stk_allow queue_allow[STK_MAX_QUEUES]; /* by row */
     struct stk_class classes[STK_MAX_CLASSES];
     uint32_t n_classes;           /* likewise */
     char *words[STK_TEAMS_WORDS]; /* names of queues and classes */
@@ -103,8 +121,23 @@ int stk_teams_resolve(struct stk_teams *t, const struct stk_teams_world *w, stru
  * of which at most 'max' are written. */
 uint32_t stk_teams_of(const struct stk_teams *t, const struct stk_user *u, uint32_t *ret,
                       uint32_t max);
-/* The row of this name, or STK_NONE. */
+/* The row of this name, else of the tenant that had it before, or STK_NONE. */
 uint32_t stk_teams_find(const struct stk_teams *t, const char *tenant);
-bool stk_teams_leaf(const struct stk_teams *t, uint32_t tenant); /* none are below it */
+bool stk_teams_leaf(const struct stk_teams *t, uint32_t tenant);    /* none are below it */
+bool stk_teams_is_user(const struct stk_user *u, const char *name); /* "ann", "@group" */
+
+/* What a user who is no operator may ask for in a queue, as a member of a tenant. */
+struct stk_rights {
+    bool queue; /* may use it */
+    uint32_t tiers;
+    int32_t lowest, most; /* priorities */
+    bool preempt;         /* the class of the priority counts */
+    /* Whose setting it is: "queue", "tenant", or "" for what holds when nothing is said. */
+    const char *tiers_of, *classes_of;
+    uint32_t tiers_tenant, classes_tenant; /* rows, where it is a tenant's */
+};
+/* 't' may be NULL, and there may be no tenants: then 'tenant' does not matter. */
+struct stk_rights stk_teams_rights(const struct stk_teams *t, const struct stk_user *u,
+                                   uint32_t tenant, uint32_t queue);
 
 #endif

@@ -11,12 +11,18 @@ static int64_t add_row(struct stk_teams *t, uint32_t parent)
     if (t->n_tenants == t->cap_tenants) {
         uint32_t cap = t->cap_tenants ? 2 * t->cap_tenants : 16;
         struct stk_tenant_spec *rows = realloc(t->tenants, cap * sizeof(*rows));
+        struct stk_allow *allow;
 
         if (!rows)
             return -ENOMEM;
         t->tenants = rows;
+        allow = realloc(t->tenant_allow, cap * sizeof(*allow));
+        if (!allow)
+            return -ENOMEM;
+        t->tenant_allow = allow;
         t->cap_tenants = cap;
     }
+    t->tenant_allow[t->n_tenants] = (struct stk_allow){0};
     stk_tenant_spec_init(&t->tenants[t->n_tenants], NULL, parent);
     return t->n_tenants++;
 }
@@ -55,6 +61,8 @@ enum {
     CPUS,
     MEM,
     USERS,
+    WAS,
+    ALLOW,
     TENANTS,
     N_FIELDS
 };
@@ -79,14 +87,59 @@ static int name_row(const struct stk_teams_reader *r, struct fy_node *n,
     if (stk_names_find(&t->names, name, len) >= (is_default ? 1 : 0))
         return stk_teams_bad(r, at, "there are two tenants \"%s\"", stk_teams_show(at).text);
     *ret = 0;
-    if (is_default)
+    if (is_default) {
+        t->tenants[0].line = stk_yaml_line_of(at);
         return 0;
+    }
     if (t->n_tenants == STK_MAX_TENANTS)
         return stk_teams_bad(r, at, "there are more than %d tenants", STK_MAX_TENANTS - 1);
     row = stk_names_add(&t->names, name, len, STK_MAX_TENANTS);
     if (row < 0 || add_row(t, parent) < 0)
         return stk_teams_no_memory(r);
+    t->tenants[row].line = stk_yaml_line_of(at);
     *ret = (uint32_t)row;
+    return 0;
+}
+
+/* The name that it had before. */
+static int read_was(const struct stk_teams_reader *r, struct fy_node *v, uint32_t row)
+{
+    struct stk_teams *t = r->t;
+    size_t len;
+    const char *name = stk_teams_word(v, &len);
+    uint32_t n = t->old.n, *rows;
+    int64_t at;
+
+    if (len == 0 || len > STK_MAX_NAME_LEN)
+        return stk_teams_bad(r, v, "was is the name that the tenant had before");
+    if (stk_names_find(&t->old, name, len) >= 0)
+        return stk_teams_bad(r, v, "two tenants were \"%s\" before", stk_teams_show(v).text);
+    rows = realloc(t->old_row, (n + (size_t)1) * sizeof(*rows));
+    if (!rows)
+        return stk_teams_no_memory(r);
+    t->old_row = rows;
+    at = stk_names_add(&t->old, name, len, STK_MAX_TENANTS);
+    if (at < 0)
+        return stk_teams_no_memory(r);
+    t->old_row[at] = row;
+    return 0;
+}
+
+/* When all have been read: what a tenant was before, no other may be now. */
+static int set_was(const struct stk_teams_reader *r)
+{
+    struct stk_teams *t = r->t;
+
+    for (uint32_t i = 0; i < t->old.n; i++) {
+        const char *was = stk_names_get(&t->old, i);
+        struct stk_tenant_spec *row = &t->tenants[t->old_row[i]];
+
+        if (stk_names_find(&t->names, was, strlen(was)) >= 0)
+            return stk_err_set(r->err, -EINVAL,
+                               "%s:%d: was: tenant \"%.60s\" is still in this file", r->name,
+                               row->line, was);
+        row->was = was;
+    }
     return 0;
 }
 
@@ -168,7 +221,7 @@ static int add_member(const struct stk_teams_reader *r, struct fy_node *at, uint
     user = stk_names_add(&t->users, name, len, STK_MAX_MEMBERS);
     if (user < 0)
         return stk_teams_no_memory(r);
-    t->members[t->n_members++] = (struct stk_member){(uint32_t)user, tenant};
+    t->members[t->n_members++] = (struct stk_member){(uint32_t)user, tenant, stk_yaml_line_of(at)};
     return 0;
 }
 
@@ -196,24 +249,25 @@ static int read_list(const struct stk_teams_reader *r, struct fy_node *list, uin
 static int read_tenant(const struct stk_teams_reader *r, struct fy_node *n, uint32_t parent,
                        uint32_t depth)
 {
-    struct stk_teams_field f[N_FIELDS + 1] = {[NAME] = {"name", NULL},
-                                              [LIMIT] = {"limit", NULL},
-                                              [LIMITS] = {"limits", NULL},
-                                              [GUARANTEE] = {"guarantee", NULL},
-                                              [GUARANTEES] = {"guarantees", NULL},
-                                              [WEIGHT] = {"weight", NULL},
-                                              [CPUS] = {"cpus", NULL},
-                                              [MEM] = {"mem_gib", NULL},
-                                              [KEEP_UP] = {"keep_up", NULL},
-                                              [USERS] = {"users", NULL},
-                                              [TENANTS] = {"tenants", NULL}};
+    struct stk_teams_field f[N_FIELDS + 1] = {
+        [NAME] = {"name", NULL},           [WAS] = {"was", NULL},
+        [LIMIT] = {"limit", NULL},         [LIMITS] = {"limits", NULL},
+        [GUARANTEE] = {"guarantee", NULL}, [GUARANTEES] = {"guarantees", NULL},
+        [WEIGHT] = {"weight", NULL},       [CPUS] = {"cpus", NULL},
+        [MEM] = {"mem_gib", NULL},         [KEEP_UP] = {"keep_up", NULL},
+        [USERS] = {"users", NULL},         [ALLOW] = {"allow", NULL},
+        [TENANTS] = {"tenants", NULL}};
     uint32_t row = 0;
     int rc = stk_teams_fields(r, n, "a tenant", f);
 
     rc = rc < 0 ? rc : name_row(r, n, f, parent, &row);
     rc = rc < 0 ? rc : read_numbers(r, f, &r->t->tenants[row]);
+    if (rc == 0 && f[WAS].value)
+        rc = read_was(r, f[WAS].value, row);
     if (rc == 0 && f[USERS].value)
         rc = read_users(r, f, row);
+    if (rc == 0 && f[ALLOW].value)
+        rc = stk_teams_allow(r, f[ALLOW].value, false, &r->t->tenant_allow[row]);
     if (rc == 0 && f[TENANTS].value)
         rc = read_list(r, f[TENANTS].value, row, depth + 1);
     return rc;
@@ -252,5 +306,5 @@ int stk_teams_tenants(const struct stk_teams_reader *r, struct fy_node *at, stru
     rc = read_list(r, list, STK_NONE, 1);
     for (uint32_t i = 0; i < t->n_tenants; i++)
         t->tenants[i].name = stk_names_get(&t->names, i);
-    return rc;
+    return rc < 0 ? rc : set_was(r);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/state.h"
 #include "sim/out_json.h"
 #include "sim/recorded.h"
 #include "sim/run.h"
@@ -19,6 +20,9 @@ struct watch {
     const char *what;
     double from, part, told; /* of all the work */
     stk_time first, last;
+    struct stk_period known; /* of the period: since when the machines were known */
+    stk_gpu_time allocated;  /* in it, by what is simulated */
+    uint64_t preemptions;
 };
 
 /* How far it is by the clock of the trace; what comes after its last job is not counted. */
@@ -35,6 +39,40 @@ static int after_turn(void *ctx, struct stk_core *core, stk_time now, struct stk
         w->q->tell(w->q->ctx, w->from + w->part * done, w->what);
     }
     return 0;
+}
+
+/* A lease of the simulated past is over: counted as those that happened are. */
+static void on_event(void *ctx, const struct stk_event *ev, const struct stk_core *core)
+{
+    const bool suspended = ev->type == STK_EV_SUSPENDED;
+    const struct stk_state *s = stk_core_state(core);
+    const struct stk_job *j;
+    struct watch *w = ctx;
+    struct stk_lease lease;
+    struct stk_job_figures f;
+
+    if (!suspended && ev->type != STK_EV_EXITED)
+        return;
+    j = &s->jobs[ev->job.i];
+    lease = (struct stk_lease){.from = j->started,
+                               .to = ev->at,
+                               .milli = j->gpus * stk_demand_milli(&s->shapes[j->shape].demand),
+                               .preempted = (suspended || ev->u.exit.cause == STK_CAUSE_EVICTED) &&
+                                            !j->moving};
+    stk_figures_of_job(&(struct stk_job_past){.lease = &lease, .n = 1}, w->known, ev->at, &f, NULL);
+    w->allocated += f.allocated;
+    w->preemptions += f.preemptions;
+}
+
+/* Figures of the period in place of those that the simulator has of its whole run. */
+static void set_period(json_t *side, stk_gpu_time allocated, stk_gpu_time capacity,
+                       uint64_t preemptions)
+{
+    const double ratio = stk_figures_ratio(allocated, capacity);
+
+    (void)json_object_set_new(side, "gpu_hours", json_real(stk_figures_hours(allocated)));
+    (void)json_object_set_new(side, "utilization", ratio < 0 ? json_null() : json_real(ratio));
+    (void)json_object_set_new(side, "preemptions", json_integer((json_int_t)preemptions));
 }
 
 /* The totals and the tenants; of the run only its samples are needed any more. */
@@ -91,7 +129,7 @@ static int simulate(struct watch watch, struct stk_world *w, struct stk_run_resu
 {
     const struct stk_whatif *q = watch.q;
     const struct stk_trace *t = q->trace;
-    const struct stk_run_guest guest = {.ctx = &watch, .after = after_turn};
+    const struct stk_run_guest guest = {.ctx = &watch, .event = on_event, .after = after_turn};
     struct stk_flat_tenants flat = {0};
     struct stk_run_options o;
     int rc = prepare(q, w, &flat, &o, err);
@@ -102,6 +140,12 @@ static int simulate(struct watch watch, struct stk_world *w, struct stk_run_resu
         r->recorded_only = true;
         stk_run_result_sum(r, t, 0, UINT32_MAX);
         rc = as_json(r, t, ret, err);
+    }
+    if (rc == 0 && q->period) {
+        struct stk_capacity_figures c = {0};
+
+        stk_figures_capacity(&c, watch.known, watch.known, (uint32_t)w->gpus, NULL);
+        set_period(*ret, watch.allocated, c.sum, watch.preemptions);
     }
     stk_flat_tenants_free(&flat);
     return rc;
@@ -116,6 +160,8 @@ static int recorded(const struct stk_whatif *q, struct stk_run_result *r, json_t
 
     rc = rc < 0 ? rc : stk_recorded_run(q->trace, &q->before->cluster, &o, r, err);
     rc = rc < 0 ? rc : as_json(r, q->trace, ret, err);
+    if (rc == 0 && q->period)
+        set_period(*ret, q->period->allocated, q->period->capacity.sum, q->period->preemptions);
     stk_flat_tenants_free(&flat);
     return rc;
 }
@@ -135,6 +181,10 @@ static int run_all(const struct stk_whatif *q, struct stk_run_result *runs, json
                           .first = q->trace->jobs[0].submit,
                           .last = q->trace->jobs[q->trace->n_jobs - 1].submit};
     int rc = recorded(q, &runs[RECORDED], &sides[RECORDED], err);
+
+    if (q->period) /* what is known of the machines goes up to its end */
+        watch.known =
+            (struct stk_period){q->period->p.until - q->period->capacity.known, q->period->p.until};
 
     rc = rc < 0 ? rc : simulate(watch, q->before, &runs[BEFORE], &sides[BEFORE], err);
     if (rc < 0 || !q->after)

@@ -37,7 +37,7 @@ static int read_when(const char *text, int64_t now_s, stk_time *ret)
 
     if (stk_words_duration(text, 1, &s) == 0 && strspn(text, "0123456789") != strlen(text))
         s = now_s - s;
-    else if (stk_words_time(text, now_s, &s) < 0)
+    else if (stk_words_time(text, now_s, &s, NULL) < 0)
         return -EINVAL;
     *ret = s * STK_SECOND;
     return s < 0 ? -EINVAL : 0;
@@ -164,7 +164,8 @@ int stk_whatif_export(int argc, char **argv)
                  : stk_err_set(&err, -ENOENT, "no state directory is known: --state DIR");
     rc = rc < 0 ? rc : stk_store_world(st, o.since, &text, &err);
     if (rc == 0 && !(world = json_loads(text, 0, NULL)))
-        rc = stk_err_set(&err, -EBADMSG, "the store is damaged: stoker store check");
+        rc = stk_err_set(&err, -EBADMSG, "the store is damaged: stoker store check --state %s",
+                         o.state);
     rc = rc < 0 ? rc : stk_world_make(&w, world, NULL, &err);
     rc = rc < 0 ? rc : stk_past_read(&p, st, &err);
     rc = rc < 0 ? rc : write_all(&o, &p, &w, &err);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* figures.c - how a period was, from job records: two of these side by side are what a baseline is
- * for.
+/* figures.c - how a period was: two of these side by side are what a baseline is for, and one
+ * stands beside every question "what if". What each figure means, figures/ says; here they are
+ * added up over all jobs of the store.
  *
- * Waits and completion times are of jobs that ended in the period and had started; GPU time is that
- * inside the period, also of jobs that began before or ended after it. A job that was stopped and
- * went on is counted as if its run time were spread evenly between first start and end.
+ * Completion times are of jobs that ended in the period and had started; waits are of jobs that
+ * started in it; GPU time is that inside the period, whenever its jobs began and ended.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,69 +12,46 @@
 #include "sim/stats.h"
 #include "whatif/whatif.h"
 
+struct times {
+    stk_time *list;
+    uint32_t n, cap;
+    double sum;
+};
+
 struct sums {
-    stk_time since, until, now;
-    stk_time *wait, *jct;
-    uint32_t n, cap, in_page;
+    struct stk_store *st;
+    struct stk_period p;
+    stk_time now;
+    struct stk_err *err;
+    struct stk_leases leases;
+    struct times wait, jct;
+    uint32_t in_page;
     stk_job_number before;
-    uint64_t jobs, completed, failed, cancelled, preemptions, never_ran;
-    double gpu_us, done_gpu_us; /* in the period; of jobs that ended in it */
-    double steps, steps_gpu_us; /* of jobs that ended in it and said how far they came */
-    double wait_sum, jct_sum;
+    uint64_t jobs, completed, failed, cancelled, never_ran, starts;
+    struct stk_period_figures *f;
+    double steps; /* of jobs that ended in it and said how far they came; their GPU time: */
+    stk_gpu_time steps_time;
     uint64_t with_steps;
 };
 
-static double part_of(const struct stk_record *r)
+static int add_time(struct times *t, stk_time v)
 {
-    return (double)r->gpus * (r->gpu_milli ? r->gpu_milli / 1000.0 : 1);
-}
+    if (t->n == t->cap) {
+        uint32_t cap = t->cap ? t->cap * 2 : 4096;
+        stk_time *more = realloc(t->list, cap * sizeof(*more));
 
-/* Of its run time, how much lies in the period. */
-static double inside(const struct sums *s, const struct stk_record *r)
-{
-    stk_time end = r->ended ? r->ended : s->now, served = r->served;
-    stk_time from = r->first_started > s->since ? r->first_started : s->since;
-    stk_time to = end < s->until ? end : s->until;
-
-    if (!r->ended && r->started && s->now > r->started)
-        served += s->now - r->started;
-    if (!r->first_started || to <= from || end <= r->first_started)
-        return 0;
-    return (double)served * (double)(to - from) / (double)(end - r->first_started);
-}
-
-static int keep_times(struct sums *s, stk_time wait, stk_time jct)
-{
-    if (s->n == s->cap) {
-        uint32_t cap = s->cap ? s->cap * 2 : 4096;
-        stk_time *w = realloc(s->wait, cap * sizeof(*w)), *j;
-
-        if (!w)
+        if (!more)
             return -ENOMEM;
-        s->wait = w;
-        j = realloc(s->jct, cap * sizeof(*j));
-        if (!j)
-            return -ENOMEM;
-        s->jct = j;
-        s->cap = cap;
+        t->list = more;
+        t->cap = cap;
     }
-    s->wait[s->n] = wait > 0 ? wait : 0;
-    s->jct[s->n++] = jct;
-    s->wait_sum += wait > 0 ? (double)wait : 0;
-    s->jct_sum += (double)jct;
+    t->list[t->n++] = v;
+    t->sum += (double)v;
     return 0;
 }
 
-static int add(void *ctx, const struct stk_record *r)
+static int add_ended(struct sums *s, const struct stk_record *r, const struct stk_job_figures *f)
 {
-    struct sums *s = ctx;
-    double held = inside(s, r) * part_of(r);
-
-    s->before = r->number;
-    s->in_page++;
-    s->gpu_us += held;
-    if (!r->ended || r->ended < s->since || r->ended >= s->until)
-        return 0;
     if (!r->first_started) {
         s->never_ran++;
         return 0;
@@ -83,22 +60,41 @@ static int add(void *ctx, const struct stk_record *r)
     s->completed += r->cause == STK_CAUSE_OK;
     s->cancelled += r->cause == STK_CAUSE_CANCELLED;
     s->failed += r->cause != STK_CAUSE_OK && r->cause != STK_CAUSE_CANCELLED;
-    s->preemptions += r->preemptions;
     if (r->steps > 0 && r->gpus > 0) {
         s->with_steps++;
         s->steps += (double)r->steps;
-        s->steps_gpu_us += (double)r->served * part_of(r);
+        s->steps_time += f->ever;
     }
-    return keep_times(s, r->ended - r->submitted - r->served, r->ended - r->submitted);
+    return add_time(&s->jct, r->ended - r->submitted);
 }
 
-static void set(json_t *o, const char *key, double v)
+static int add_job(void *ctx, const struct stk_record *r)
 {
-    (void)json_object_set_new(o, key, json_real(v));
+    struct sums *s = ctx;
+    struct stk_job_past past;
+    struct stk_job_figures f;
+    int rc;
+
+    s->before = r->number;
+    s->in_page++;
+    if (r->submitted >= s->p.until)
+        return 0;
+    rc = stk_leases_read(&s->leases, s->st, r, s->err);
+    if (rc < 0)
+        return rc;
+    past = (struct stk_job_past){.lease = s->leases.list, .n = s->leases.n};
+    stk_figures_of_job(&past, s->p, s->now, &f, NULL);
+    s->f->allocated += f.allocated;
+    s->f->preemptions += f.preemptions;
+    s->starts += f.starts;
+    if (f.starts > 0)
+        rc = add_time(&s->wait, f.waited);
+    if (rc == 0 && r->ended >= s->p.since && r->ended < s->p.until)
+        rc = add_ended(s, r, &f);
+    return rc;
 }
 
-static void set_times(json_t *o, const char *what, stk_time *v, stk_time *scratch, uint32_t n,
-                      double sum)
+static void set_times(json_t *o, const char *what, struct times *t, stk_time *scratch)
 {
     static const struct {
         const char *name;
@@ -107,66 +103,94 @@ static void set_times(json_t *o, const char *what, stk_time *v, stk_time *scratc
     char key[32];
 
     (void)snprintf(key, sizeof(key), "avg_%s_s", what);
-    (void)json_object_set_new(o, key, n ? json_real(sum / n / 1e6) : json_null());
-    if (n)
-        stk_times_sort(v, scratch, n);
+    (void)json_object_set_new(o, key, t->n ? json_real(t->sum / t->n / 1e6) : json_null());
+    if (t->n)
+        stk_times_sort(t->list, scratch, t->n);
     for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
-        uint64_t rank = (uint64_t)n * at[i].per_mille / 1000;
-
         (void)snprintf(key, sizeof(key), "%s_%s_s", at[i].name, what);
-        (void)json_object_set_new(o, key, n ? json_real((double)v[rank] / 1e6) : json_null());
+        (void)json_object_set_new(
+            o, key,
+            t->n ? json_real((double)t->list[stk_figures_rank(t->n, at[i].per_mille)] / 1e6)
+                 : json_null());
     }
 }
 
-static json_t *show(struct sums *s, uint64_t gpus, stk_time *scratch)
+static void set(json_t *o, const char *key, double v)
 {
-    stk_time until = s->until < s->now ? s->until : s->now;
-    double hours = (double)(until - s->since) / 3.6e9, capacity = hours * (double)gpus;
-    json_t *o = json_pack("{s:f,s:f,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "since", (double)s->since / 1e6,
-                          "until", (double)until / 1e6, "jobs", (json_int_t)s->jobs, "completed",
-                          (json_int_t)s->completed, "failed", (json_int_t)s->failed, "cancelled",
-                          (json_int_t)s->cancelled, "never_ran", (json_int_t)s->never_ran,
-                          "preemptions", (json_int_t)s->preemptions, "gpus", (json_int_t)gpus);
+    (void)json_object_set_new(o, key, json_real(v));
+}
 
-    set(o, "jobs_per_day", hours > 0 ? (double)s->jobs * 24 / hours : 0);
-    set(o, "gpu_hours", s->gpu_us / 3.6e9);
-    set(o, "utilization", capacity > 0 ? s->gpu_us / 3.6e9 / capacity : 0);
-    set_times(o, "wait", s->wait, scratch, s->n, s->wait_sum);
-    set_times(o, "jct", s->jct, scratch, s->n, s->jct_sum);
-    (void)json_object_set_new(o, "jobs_with_steps", json_integer((json_int_t)s->with_steps));
-    (void)json_object_set_new(o, "steps_per_gpu_hour",
-                              s->steps_gpu_us > 0 ? json_real(s->steps / (s->steps_gpu_us / 3.6e9))
-                                                  : json_null());
+static void set_count(json_t *o, const char *key, uint64_t n)
+{
+    (void)json_object_set_new(o, key, json_integer((json_int_t)n));
+}
+
+static json_t *show(struct sums *s, stk_time *scratch)
+{
+    const struct stk_period_figures *f = s->f;
+    const double days = (double)f->capacity.known / 8.64e10;
+    json_t *o =
+        json_pack("{s:f,s:f,s:I,s:I,s:I,s:I,s:I}", "since", (double)s->p.since / 1e6, "until",
+                  (double)s->p.until / 1e6, "jobs", (json_int_t)s->jobs, "completed",
+                  (json_int_t)s->completed, "failed", (json_int_t)s->failed, "cancelled",
+                  (json_int_t)s->cancelled, "never_ran", (json_int_t)s->never_ran);
+
+    set_count(o, "starts", s->starts);
+    set_count(o, "preemptions", f->preemptions);
+    set_count(o, "gpus", f->capacity.gpus);
+    set(o, "jobs_per_day", days > 0 ? (double)s->jobs / days : 0);
+    set(o, "preemptions_per_day", days > 0 ? (double)f->preemptions / days : 0);
+    set(o, "capacity_gpu_hours", stk_figures_hours(f->capacity.sum));
+    set(o, "gpu_hours", stk_figures_hours(f->allocated));
+    set(o, "utilization",
+        f->capacity.sum > 0 ? stk_figures_ratio(f->allocated, f->capacity.sum) : 0);
+    set(o, "waited_s", s->wait.sum / 1e6);
+    set_times(o, "wait", &s->wait, scratch);
+    set_times(o, "jct", &s->jct, scratch);
+    set_count(o, "jobs_with_steps", s->with_steps);
+    (void)json_object_set_new(
+        o, "steps_per_gpu_hour",
+        s->steps_time > 0 ? json_real(s->steps / ((double)s->steps_time / 3.6e12)) : json_null());
     return o;
 }
 
 /* Every job that was there in the period. */
-static int read_all(struct sums *s, struct stk_store *st, struct stk_err *err)
+static int read_all(struct sums *s, struct stk_err *err)
 {
-    struct stk_history_query q = {.since = s->since};
+    struct stk_history_query q = {.since = s->p.since};
     int rc;
 
     do {
         s->in_page = 0;
         q.before = s->before;
-        rc = stk_store_history(st, &q, add, s, err);
+        rc = stk_store_history(s->st, &q, add_job, s, err);
     } while (rc == 0 && s->in_page == STK_STORE_MAX_PAGE);
-    return rc < 0 ? rc : stk_store_live(st, add, s, err);
+    return rc < 0 ? rc : stk_store_live(s->st, add_job, s, err);
 }
 
-int stk_figures(struct stk_store *st, struct stk_figures_of of, json_t **ret, struct stk_err *err)
+int stk_figures(struct stk_store *st, struct stk_period p, stk_time now,
+                struct stk_period_figures *ret, json_t **ret_json, struct stk_err *err)
 {
-    struct sums s = {.since = of.since, .until = of.until, .now = of.now};
+    struct stk_period_figures f = {0};
+    struct sums s = {.st = st, .p = p, .now = now, .f = &f, .err = err};
     stk_time *scratch = NULL;
-    int rc = read_all(&s, st, err);
+    int rc;
 
-    scratch = rc == 0 ? calloc(s.n + 1u, sizeof(*scratch)) : NULL;
-    if (rc == 0 && !scratch)
-        rc = -ENOMEM;
-    if (rc == 0)
-        *ret = show(&s, of.gpus, scratch);
+    s.p.until = p.until < now ? p.until : now;
+    rc = stk_figures_read_capacity(st, s.p, &f.capacity, NULL, err);
+    rc = rc < 0 ? rc : read_all(&s, err);
+    if (rc == 0) {
+        scratch = calloc((s.wait.n > s.jct.n ? s.wait.n : s.jct.n) + 1u, sizeof(*scratch));
+        rc = scratch ? 0 : -ENOMEM;
+    }
+    if (rc == 0) {
+        f.p = s.p;
+        *ret_json = show(&s, scratch);
+        *ret = f;
+    }
     free(scratch);
-    free(s.wait);
-    free(s.jct);
+    free(s.wait.list);
+    free(s.jct.list);
+    stk_leases_done(&s.leases);
     return rc == -ENOMEM ? stk_err_set(err, rc, "out of memory") : rc;
 }

@@ -162,11 +162,11 @@ static json_t *count_jobs(const struct stk_past *p, bool imported)
                      (json_int_t)p->trace.n_left_out, "malformed", (json_int_t)p->trace.n_skipped);
 }
 
-static int compare(struct stk_past *p, json_t *world, json_t *changes, json_t **ret,
-                   struct stk_err *err)
+static int compare(struct stk_past *p, const struct stk_period_figures *period, json_t *world,
+                   json_t *changes, json_t **ret, struct stk_err *err)
 {
     struct stk_world before = {0}, after = {0};
-    struct stk_whatif q = {.trace = &p->trace, .before = &before, .tell = tell};
+    struct stk_whatif q = {.trace = &p->trace, .before = &before, .period = period, .tell = tell};
     bool changed = json_object_size(changes) > 0;
     int rc = stk_world_make(&before, world, NULL, err);
 
@@ -195,6 +195,8 @@ static int ask_whatif(struct stk_store *st, json_t *question, json_t **ret, stru
     bool imported = json_object_get(question, "import") != NULL;
     json_t *world = imported ? NULL : world_at(st, p.since, question);
     struct stk_world all = {0};
+    struct stk_period_figures period;
+    json_t *actual = NULL;
     int rc = 0;
 
     tell(NULL, 0, "reading the past");
@@ -202,37 +204,34 @@ static int ask_whatif(struct stk_store *st, json_t *question, json_t **ret, stru
         rc = stk_world_make(&all, world, changes, err);
         p.world = &all;
         rc = rc < 0 ? rc : stk_past_read(&p, st, err);
+        rc = rc < 0 ? rc
+                    : stk_figures(st, (struct stk_period){p.since, p.until}, p.now, &period,
+                                  &actual, err);
     }
     rc = rc < 0 ? rc : give_up_rights(err);
     if (rc == 0 && imported)
         rc = read_import(question, &p.trace, &world, err);
-    rc = rc < 0 ? rc : compare(&p, world, changes, ret, err);
+    rc = rc < 0 ? rc : compare(&p, imported ? NULL : &period, world, changes, ret, err);
     if (rc == 0) {
         (void)json_object_set_new(*ret, "jobs", count_jobs(&p, imported));
+        (void)json_object_set_new(*ret, "actual", actual ? json_incref(actual) : json_null());
         (void)json_object_set_new(*ret, "since", json_real((double)p.trace.jobs[0].submit / 1e6));
         (void)json_object_set_new(*ret, "until",
                                   json_real((double)p.trace.jobs[p.trace.n_jobs - 1].submit / 1e6));
     }
     stk_world_done(&all);
     stk_trace_done(&p.trace);
+    json_decref(actual);
     json_decref(world);
     return rc;
 }
 
 static int ask_figures(struct stk_store *st, json_t *question, json_t **ret, struct stk_err *err)
 {
-    struct stk_figures_of of = {.since = time_of(question, "since"),
-                                .until = time_of(question, "until"),
-                                .now = time_of(question, "now")};
-    json_t *world = world_at(st, of.since, question);
-    struct stk_world w = {0};
-    int rc = stk_world_make(&w, world, NULL, err);
+    const struct stk_period p = {time_of(question, "since"), time_of(question, "until")};
+    struct stk_period_figures f;
 
-    of.gpus = w.gpus;
-    rc = rc < 0 ? rc : stk_figures(st, of, ret, err);
-    stk_world_done(&w);
-    json_decref(world);
-    return rc;
+    return stk_figures(st, p, time_of(question, "now"), &f, ret, err);
 }
 
 static int answer(json_t *question, json_t **ret, struct stk_err *err)

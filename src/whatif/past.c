@@ -20,7 +20,8 @@
 struct one { /* a record, as far as it is needed */
     stk_job_number number, array;
     uint32_t array_index;
-    stk_time submitted, first_started, started, ended, served;
+    stk_time submitted, ended, served;
+    stk_time run; /* in the period and after it */
     int64_t spec;
     enum stk_cause cause;
     char *user, *queue, *tenant;
@@ -36,6 +37,7 @@ struct reader {
     int64_t spec_id; /* the description that was read last, shared by arrays */
     struct stk_spec spec;
     bool has_spec;
+    struct stk_leases leases;
 };
 
 /* ---- gathering ---- */
@@ -47,9 +49,25 @@ static void one_done(struct one *o)
     free(o->tenant);
 }
 
+/* How long it held its GPUs from the beginning of the period on. */
+static int run_of(struct reader *x, const struct stk_record *r, stk_time *ret)
+{
+    const struct stk_period p = {x->p->since, x->p->now};
+    struct stk_job_figures f;
+    int rc = stk_leases_read(&x->leases, x->st, r, NULL);
+
+    if (rc < 0)
+        return rc;
+    stk_figures_of_job(&(struct stk_job_past){.lease = x->leases.list, .n = x->leases.n}, p,
+                       x->p->now, &f, NULL);
+    *ret = f.run;
+    return 0;
+}
+
 static int gather(void *ctx, const struct stk_record *r)
 {
     struct reader *x = ctx;
+    stk_time run = 0;
     struct one *o;
 
     x->before = r->number;
@@ -62,6 +80,8 @@ static int gather(void *ctx, const struct stk_record *r)
     }
     if (x->n == STK_WHATIF_MAX_JOBS)
         return -E2BIG;
+    if (run_of(x, r, &run) < 0)
+        return -ENOMEM;
     if (x->n == x->cap) {
         uint32_t cap = x->cap ? x->cap * 2 : 1024;
         struct one *more = realloc(x->jobs, cap * sizeof(*more));
@@ -76,10 +96,9 @@ static int gather(void *ctx, const struct stk_record *r)
                       .array = r->array,
                       .array_index = r->array_index,
                       .submitted = r->submitted,
-                      .first_started = r->first_started,
-                      .started = r->started,
                       .ended = r->ended,
                       .served = r->served,
+                      .run = run,
                       .spec = r->spec,
                       .cause = r->cause,
                       .user = strdup(r->user),
@@ -195,6 +214,7 @@ static int add_extra(struct reader *x, struct stk_trace_job *j, struct stk_trace
     extra->min_run = s->job.terms.min_run;
     extra->deadline = s->job.terms.deadline;
     extra->movable = s->job.terms.movable;
+    extra->plain = s->job.terms.plain;
     return stk_extra_keep(&x->p->trace, extra, j);
 }
 
@@ -254,25 +274,13 @@ static void add_rank(struct reader *x, struct stk_trace_job *j)
     j->tier = (uint8_t)s.job.tier;
 }
 
-/* How long it held its GPUs from 'since' on. */
-static stk_time run_after(const struct one *o, stk_time since, stk_time now)
-{
-    stk_time end = o->ended ? o->ended : now, served = o->served;
-
-    if (!o->ended && o->started && now > o->started)
-        served += now - o->started;
-    if (o->first_started >= since || end <= o->first_started)
-        return served;
-    return (stk_time)((double)served * (double)(end - since) / (double)(end - o->first_started));
-}
-
 static void add_times(struct reader *x, const struct one *o, struct stk_trace_job *j)
 {
     const struct stk_past *p = x->p;
     bool carried = o->submitted < p->since;
 
     j->submit = carried ? p->since : o->submitted;
-    j->duration = run_after(o, p->since, p->now);
+    j->duration = o->run;
     j->estimate = x->spec.job.estimate ? x->spec.job.estimate : STK_MAX_DURATION;
     j->begin = x->spec.job.begin > j->submit ? x->spec.job.begin : 0;
     j->recorded = !carried && o->ended;
@@ -365,6 +373,7 @@ int stk_past_read(struct stk_past *p, struct stk_store *st, struct stk_err *err)
     for (uint32_t i = 0; i < x.n; i++)
         one_done(&x.jobs[i]);
     free(x.jobs);
+    stk_leases_done(&x.leases);
     if (rc == 0 && p->trace.n_jobs == 0)
         rc = stk_err_set(err, -ENOENT, "no job with GPUs ran in that period");
     if (rc == 0 && stk_trace_sort(&p->trace) < 0)

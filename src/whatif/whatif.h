@@ -9,7 +9,7 @@
  *     changes.c   what is to be different in them
  *     compare.c   recorded, simulated as it was, simulated with the changes
  *     sides.c     of each of these: the load over time, and its tenants
- *     figures.c   the figures of a period, for baselines
+ *     figures.c   the figures of a period: for baselines, and what the sides are held against
  *     export.c    the past as files for stoker sim
  */
 #ifndef STK_WHATIF_WHATIF_H
@@ -18,6 +18,7 @@
 #include <jansson.h>
 
 #include "drive/setup.h"
+#include "figures/figures.h"
 #include "sim/cluster.h"
 #include "sim/result.h"
 #include "sim/tenants.h"
@@ -71,6 +72,19 @@ struct stk_past {
 /* Reads the jobs that were there between since and until. */
 int stk_past_read(struct stk_past *p, struct stk_store *st, struct stk_err *err);
 
+/* ---- figures.c ---- */
+
+struct stk_period_figures {
+    struct stk_period p; /* up to now */
+    struct stk_capacity_figures capacity;
+    stk_gpu_time allocated;
+    uint64_t preemptions;
+};
+
+/* What happened in a period, by the store; 'ret_json' is as docs/spec/whatif.md has it. */
+int stk_figures(struct stk_store *st, struct stk_period p, stk_time now,
+                struct stk_period_figures *ret, json_t **ret_json, struct stk_err *err);
+
 /* ---- compare.c ---- */
 
 /* Progress, 0 to 1, and what is being done. */
@@ -78,7 +92,8 @@ typedef void (*stk_whatif_tell_fn)(void *ctx, double done, const char *what);
 
 struct stk_whatif {
     const struct stk_trace *trace;
-    struct stk_world *before, *after; /* after: NULL: nothing is changed */
+    struct stk_world *before, *after;        /* after: NULL: nothing is changed */
+    const struct stk_period_figures *period; /* what happened; NULL: that was elsewhere */
     stk_whatif_tell_fn tell;
     void *ctx;
 };
@@ -96,16 +111,6 @@ json_t *stk_side_tenants(const struct stk_run_result *r, const struct stk_trace 
 /* The load of runs over time, of each as "gpus" and "waiting"; they have samples. "names" has a
  * name for each; one without jobs is not there. NULL: out of memory. */
 json_t *stk_side_series(const struct stk_run_result *runs, const char *const *names, uint32_t n);
-
-/* ---- figures.c ---- */
-
-struct stk_figures_of {
-    stk_time since, until, now;
-    uint64_t gpus; /* that there were */
-};
-
-/* Of the jobs that ended between since and until, and of the GPU time in it. */
-int stk_figures(struct stk_store *st, struct stk_figures_of of, json_t **ret, struct stk_err *err);
 
 /* ---- export.c ---- */
 

@@ -8,6 +8,17 @@
 
 #define MAX_PARAMS 64
 
+/* The priority of the default queue. */
+static int32_t usual_priority(json_t *teams)
+{
+    const char *name = json_string_value(json_object_get(teams, "default_queue"));
+    const json_t *queue = name ? json_object_get(json_object_get(teams, "queues"), name) : NULL,
+                 *priority = json_object_get(queue, "class");
+
+    return json_is_integer(priority) ? (int32_t)json_integer_value(priority)
+                                     : stk_default_queues[0].priority;
+}
+
 /* As the daemon resolves it: where tenants were configured "default" means them. Those of an
  * imported trace are nobody's configuration. */
 static int resolve(json_t *world, struct stk_setup *ret, struct stk_err *err)
@@ -33,7 +44,7 @@ static int resolve(json_t *world, struct stk_setup *ret, struct stk_err *err)
         params[w.n_params++] = json_string_value(v);
     }
     rc = stk_setup_resolve(&w, ret, &why);
-    rc = rc < 0 ? rc : stk_setup_serve(ret, &why);
+    rc = rc < 0 ? rc : stk_setup_serve(ret, usual_priority(teams), &why);
     return rc < 0 ? stk_err_set(err, rc, "policy: %.220s", why.text) : 0;
 }
 

@@ -91,7 +91,7 @@ def test_what_cannot_be_adopted_is_refused_with_a_sentence(daemon, process):
     refused(403, "supervisor", pid=job["supervisor"])
     refused(403, "", pid=daemon.process.pid)
     refused(404, "no process", pid=4194000)
-    refused(400, "there are 4", pid=p.pid, gpus=[4])
+    refused(422, "there are 4", pid=p.pid, gpus=[4])
     refused(400, "must be", pid="x")
     refused(400, "not known", pid=p.pid, start=3)
     refused(400, "name", pid=p.pid, name="a/b")

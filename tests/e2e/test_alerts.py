@@ -84,6 +84,14 @@ def state(daemon, kind):
     return [a["state"] for a in alerts(daemon) if a["kind"] == kind]
 
 
+def idle_seconds(d):
+    """In units that grow with it: "119 s", "2 min", "2 h 5 min", "3 days"."""
+    span = re.search(r"has done nothing for (.*)$", alerts(d)[0]["text"])[1]
+    parts = re.findall(r"(\d+) (s|min|h|days)\b", span)
+    assert " ".join(f"{n} {unit}" for n, unit in parts) == span, span
+    return sum(int(n) * {"s": 1, "min": 60, "h": 3600, "days": 86400}[unit] for n, unit in parts)
+
+
 @pytest.mark.skipif(not shutil.which("curl"), reason="no curl")
 def test_an_idle_job_is_said_once_over_restarts_and_when_it_is_over(make, hook, tmp_path):
     d = make(f'idle: 2s, webhook: "{hook.url}", command: "cat >>{tmp_path}/mail; echo $STOKER_SUBJECT >>{tmp_path}/subjects"', gpus=2)
@@ -99,8 +107,12 @@ def test_an_idle_job_is_said_once_over_restarts_and_when_it_is_over(make, hook, 
     values = prom.parse(d.web().get("/metrics").body.decode())
     assert prom.value(values, "stoker_alerts", alert="idle_allocation") == 1 and prom.value(values, "stoker_idle_gpus") == 2
     assert prom.value(values, "stoker_alert_threshold", alert="idle_allocation") == 2
+    until(lambda: idle_seconds(d) > 4)
     assert d.stop() == 0
     d.start()
+    seen = [idle_seconds(d)]  # as it was when it was said
+    until(lambda: seen.append(idle_seconds(d)) or seen[-1] > 4)
+    assert set(seen[:-1]) == {seen[0]}, seen  # not counted from the restart
     time.sleep(6)
     d.kill()
     d.start()
@@ -131,7 +143,8 @@ def test_waits_and_exhausted_quotas(make):
     d.client().post(f"/v1/jobs/{second}/cancel", {})
     until(lambda: state(d, "waiting_over_target") == ["resolved"] and state(d, "quota_exhausted") == ["resolved"])
     assert not state(d, "idle_allocation")
-    d.config.write_text("series: {step: 1s}\nalerts: {wait: 0, quota: 0, idle: 0}\n")
+    tenants = [line for line in d.config.read_text().splitlines() if line.startswith("tenants:")]  # one has a job
+    d.config.write_text("\n".join(["series: {step: 1s}", "alerts: {wait: 0, quota: 0, idle: 0}", *tenants, ""]))
     d.reload()
     until(lambda: not [r for r in d.get("/v1/alerts")["rules"] if r["on"] and r["name"] in ("waiting_over_target", "quota_exhausted", "idle_allocation")])
 

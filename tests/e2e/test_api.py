@@ -320,7 +320,7 @@ def test_holes_in_output_are_named(daemon):
         f.seek(1 << 20)
         f.write(b"end\n")
     text = daemon.log(n)
-    assert text.rstrip("\0").endswith("end\n") and "bytes of output were dropped here" in text and len(text) < 20000
+    assert text.rstrip("\0").endswith("end\n") and "bytes of output were left out here" in text and len(text) < 20000
 
 
 def events(response, n):
@@ -399,34 +399,9 @@ def test_tokens_are_made_used_and_deleted(daemon, document):
     assert daemon.client().ask("DELETE", f"/v1/tokens/{made['id']}").status == 200
     assert daemon.web(made["token"]).get("/v1/jobs").status == 401
     assert daemon.client().ask("DELETE", f"/v1/tokens/{made['id']}").status == 404
-    for bad in [{"role": "king"}, {"expires_s": -1}, {"name": 5}, {"colour": 1}, {"name": "x" * 200}]:
+    for bad in [{"role": "king"}, {"expires_s": -1}, {"name": 5}, {"colour": 1}]:
         assert daemon.client().post("/v1/tokens", bad).status == 400, bad
-
-
-def test_the_login_link_sets_a_cookie_that_only_our_pages_can_use(daemon):
-    path = daemon.login[len(daemon.url):]
-    a = daemon.web().get(path)
-    assert a.status == 303 and a.headers["Location"] == "/"
-    cookie = a.headers["Set-Cookie"]
-    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and "Max-Age=43200" in cookie
-    cookie = cookie.split(";")[0]
-    assert daemon.web().get("/v1/jobs", Cookie=cookie).status == 200
-    for page in ["/", "/v1/cluster"]:  # whoever looks on stays logged in
-        assert daemon.web().get(page, Cookie=cookie).headers["Set-Cookie"].startswith(cookie + ";")
-        assert "Set-Cookie" not in daemon.web().get(page).headers
-    body = json.dumps({"verb": "cancel", "ids": [999999]})
-    assert daemon.web().ask("POST", "/v1/jobs/act", body, {"Cookie": cookie, "Origin": "http://evil.example"}).status == 401
-    assert daemon.web().ask("POST", "/v1/jobs/act", body, {"Cookie": cookie, "Origin": daemon.url}).status != 401
-    assert daemon.web().get("/?token=wrong").status == 401
-
-
-def test_a_cookie_lasts_no_longer_than_its_token(daemon):
-    made = daemon.post("/v1/tokens", {"expires_s": 100})
-    cookie = daemon.web().get("/?token=" + made["token"]).headers["Set-Cookie"]
-    assert int(cookie.split("Max-Age=")[1].split(";")[0]) <= 100
-    assert "Set-Cookie" not in daemon.web(made["token"]).get("/v1/cluster").headers  # no browser
-    daemon.client().ask("DELETE", f"/v1/tokens/{made['id']}")
-    assert daemon.web().get("/v1/jobs", Cookie=cookie.split(";")[0]).status == 401
+    assert daemon.client().post("/v1/tokens", {"name": "x" * 200}).status == 422
 
 
 @needs_root
@@ -442,14 +417,14 @@ def test_users_see_all_queues_and_change_only_their_own(daemon):
     assert as_somebody(daemon, "GET", f"/v1/jobs/{n}/control")[0] == 403
     assert as_somebody(daemon, "POST", f"/v1/jobs/{n}/report", {"step": 1})[0] == 403
     for verb in ["cancel", "hold", "suspend", "requeue", "signal"]:
-        assert as_somebody(daemon, "POST", f"/v1/jobs/{n}/{verb}", {"signal": 9})[0] == 403, verb
+        assert as_somebody(daemon, "POST", f"/v1/jobs/{n}/{verb}", {"signal": 9} if verb == "signal" else {})[0] == 403, verb
     assert as_somebody(daemon, "POST", "/v1/gpus/0/drain")[0] == 403
     assert as_somebody(daemon, "POST", "/v1/jobs/act", {"verb": "cancel", "ids": [n]})[0] in (200, 207, 403)
     assert daemon.job(n)["state"] == "running"
     status, made = as_somebody(daemon, "POST", "/v1/tokens", {"name": "mine"})
     assert status == 201 and made["role"] == "user"
     assert [t["name"] for t in as_somebody(daemon, "GET", "/v1/tokens")[1]["tokens"]] == ["mine"]
-    assert as_somebody(daemon, "POST", "/v1/tokens", {"role": "admin"})[0] == 400
+    assert as_somebody(daemon, "POST", "/v1/tokens", {"role": "admin"})[0] == 403
 
 
 @needs_root
@@ -565,12 +540,6 @@ def test_waiting_jobs_have_a_place_in_line(daemon):
     daemon.post(f"/v1/jobs/{high}/hold")
     assert [daemon.job(n).get("position") for n in (high, low)] == [None, 1]
     assert {j["id"]: j.get("position") for j in daemon.jobs()} == {first: None, low: 1, high: None}
-
-
-def test_an_empty_token_logs_a_browser_out(daemon):
-    a = daemon.web().get("/?token=")
-    assert a.status == 303 and a.headers["Location"] == "/"
-    assert a.headers["Set-Cookie"].startswith("stoker=;") and "Max-Age=0" in a.headers["Set-Cookie"] and "HttpOnly" in a.headers["Set-Cookie"]
 
 
 def test_a_daemon_can_pretend_to_have_many_machines(tmp_path, document):
@@ -795,9 +764,9 @@ def test_reloading_takes_a_good_file_and_leaves_a_bad_one(tmp_path):
 
 
 @pytest.mark.parametrize("args, code, words", [
-    (["--listen", "0.0.0.0:0"], 1, "without TLS"), (["--nonsense"], 2, "nonsense"), (["word"], 2, "takes no words"), (["--virtual-gpus", "many"], 2, "0 to 64"),
+    (["--listen", "0.0.0.0:0"], 2, "without TLS"), (["--nonsense"], 2, "nonsense"), (["word"], 2, "takes no words"), (["--virtual-gpus", "many"], 2, "0 to 64"),
     (["--listen", "somewhere"], 2, "ADDRESS:PORT"), (["--config", "/nonexistent.yaml"], 1, "/nonexistent.yaml"), (["--tls-cert", "/etc/hostname"], 2, "both"),
-    (["--socket", "relative.sock"], 2, "must begin with /"), (["--socket", "/tmp/" + "x" * 200], 1, "at most 107"),
+    (["--socket", "relative.sock"], 2, "must begin with /"), (["--socket", "/tmp/" + "x" * 200], 2, "at most 107"),
 ])
 def test_bad_usage_gets_a_sentence(tmp_path, args, code, words):
     with tempfile.TemporaryDirectory(prefix="stk-") as short:  # a socket's path must be
@@ -822,7 +791,7 @@ def test_the_service_manager_is_told(tmp_path):
     s.settimeout(PATIENCE_S)
     try:
         with Daemon(tmp_path, config="policy: fifo\n", env={"NOTIFY_SOCKET": path}) as d:
-            assert d.login is None  # a secret does not go into a service's log
+            assert "stk_" not in "".join(d.banner) and "#/login/" not in "".join(d.banner)  # a secret does not go into a service's log
             said = [s.recv(1000).decode()]
             d.reload()
             d.errors_with("read again")
@@ -852,6 +821,20 @@ def test_placement_policies_that_need_tables_or_power_are_taken_live(tmp_path):
         assert d.job(first)["gpu_indices"] == d.job(second)["gpu_indices"] == [0]
         assert d.job(d.submit(command=SLEEP, gpus=1))["state"] == "waiting"  # two at most
     capped = Daemon(tmp_path / "capped", config="policy:\n  place: energy\n  params: {energy.cap_w: 500}\n")
-    with pytest.raises(Exception, match="a power cap needs nodes whose power is known"):
+    with pytest.raises(Exception, match=r"a power cap \(energy.cap_w\) needs nodes whose power is known"):
         capped.start()
     capped.close()
+
+
+def test_no_parameter_of_a_route_is_described_twice(daemon):
+    for path, verbs in daemon.get("/openapi.json")["paths"].items():
+        for verb, route in verbs.items():
+            names = [(p["in"], p["name"]) for p in route.get("parameters", [])]
+            assert len(names) == len(set(names)), (verb, path, names)
+    names = [p["name"] for p in daemon.get("/openapi.json")["paths"]["/v1/history"]["get"]["parameters"]]
+    assert "since" in names and "until" in names
+
+
+def test_quotas_of_a_question_that_are_no_object_are_refused(daemon):
+    a = daemon.client().post("/v1/whatif", {"changes": {"quotas": [None, None]}})
+    assert a.status == 400 and "quotas must be" in a.message

@@ -173,7 +173,7 @@ def test_items_come_in_pages_and_only_to_those_who_may_see_them(daemon):
 
 def test_tasks_and_items_do_not_go_together(daemon):
     a = daemon.client().post("/v1/jobs", {"command": ["x"], "items": ["a"], "tasks": 2})
-    assert a.status == 400 and "workers" in a.message
+    assert a.status == 422 and "workers" in a.message
 
 
 def test_the_command_line_shows_progress(daemon):

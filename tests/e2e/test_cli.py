@@ -4,16 +4,15 @@ import json
 import os
 import pty
 import re
-import select
 import signal
 import subprocess
-import threading
 import time
 
 import pytest
 from daemon import Daemon
 from data import program, stoker_run
 from patience import PATIENCE_S
+from terminal import Terminal
 
 
 @pytest.fixture(scope="module", name="shared")
@@ -289,7 +288,10 @@ def test_an_arrays_limit_is_no_dependency(cli):
 
 def test_refusals_have_units_for_people(cli):
     for words, text in [(["--cpus", "99999"], "asks for 99999 CPUs on one node; "), (["--mem", "90000G"], "asks for 90000 GiB of memory"),
-                        (["--gpus", "9", "--cpus", "1", "--mem", "1G"], "asks for 9 GPUs, 1 CPU and 1 GiB of memory on one node; ")]:
+                        (["--gpus", "9", "--cpus", "1", "--mem", "1G"], "asks for 9 GPUs on one node; the most that a node it may use has is 4 GPUs"),
+                        (["--tasks", "9999", "--cpus", "1"], f"9999 tasks need 9999 CPUs; this machine has {os.sysconf('SC_NPROCESSORS_ONLN')}"),
+                        (["--tasks", "5", "--gpus", "1"], "5 tasks need 5 GPUs; this machine has 4"),
+                        (["--tasks", "2", "--gpus", "3"], "2 tasks need 6 GPUs; this machine has 4")]:
         out = cli("submit", *words, "--", "true")
         assert out.returncode == 2 and text in out.stderr and "milli" not in out.stderr and "pool 0" not in out.stderr, out
 
@@ -328,7 +330,7 @@ def test_drain_and_tokens(cli):
     assert cli("drain", "no-such-node").returncode == 1
     token = json.loads(cli("token", "create", "--name", "t", "--expires", "1d", "--json").stdout)
     assert cli.daemon.web(token=token["token"]).get("/v1/jobs").status == 200
-    assert re.search(rf"^ *{token['id']}  t ", cli("token", "list").stdout, re.M)
+    assert re.search(rf"^ *{token['id']}  token  t ", cli("token", "list").stdout, re.M)
     assert cli("token", "revoke", token["id"]).returncode == 0
     assert cli.daemon.web(token=token["token"]).get("/v1/jobs").status == 401
 
@@ -341,53 +343,11 @@ def test_run_goes_on_when_the_daemon_is_killed(tmp_path):
         assert p.stdout.readline() == "first\n"
         d.kill()
         (tmp_path / "go").touch()
-        while "daemon is away" not in p.stderr.readline():
+        while "waiting for it" not in p.stderr.readline():
             assert p.poll() is None
         d.start()
         out, err = p.communicate(timeout=PATIENCE_S)
     assert (p.returncode, out) == (7, "last\n"), err
-
-
-class Terminal:
-    """A command on a pty."""
-
-    def __init__(self, daemon, args, cwd):
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.chdir(cwd)
-            os.environ.update({"STOKER_SOCKET": str(daemon.socket), "TERM": "xterm", "SHELL": "/bin/sh", "PS1": "$ "})
-            os.execv(program(), [program(), *args])
-        self.shown = ""
-
-    def expect(self, text, timeout=120):
-        end = time.monotonic() + timeout
-        while text not in self.shown:
-            assert time.monotonic() < end, self.shown
-            if select.select([self.fd], [], [], 0.2)[0]:
-                try:
-                    self.shown += os.read(self.fd, 65536).decode(errors="replace")
-                except OSError:
-                    break
-        assert text in self.shown, self.shown
-        self.shown = self.shown.split(text, 1)[1]
-
-    def type(self, keys):
-        os.write(self.fd, keys)
-
-    def end(self):
-        drain = threading.Thread(target=self._drain, daemon=True)
-        drain.start()
-        _, status = os.waitpid(self.pid, 0)
-        drain.join(5)
-        os.close(self.fd)
-        return os.waitstatus_to_exitcode(status)
-
-    def _drain(self):
-        try:
-            while data := os.read(self.fd, 65536):
-                self.shown += data.decode(errors="replace")
-        except OSError:
-            pass
 
 
 def test_a_shell_can_be_left_and_come_back_to(cli):
@@ -423,3 +383,67 @@ def test_demo_day_is_as_it_should_be():
     out = stoker_run("demo")
     assert out.returncode == 0, out.stdout + out.stderr
     assert "All is as it should be." in out.stdout and "NOT" not in out.stdout
+
+
+def test_an_empty_queue_says_so_to_people_only(tmp_path):
+    with Daemon(tmp_path, gpus=1) as d:
+        env = {**os.environ, "STOKER_SOCKET": str(d.socket)}
+        out = stoker_run("queue", env=env)
+        assert (out.returncode, out.stdout, out.stderr) == (0, "", "No jobs waiting or running.\n")
+        out = stoker_run("queue", "--json", env=env)
+        assert (json.loads(out.stdout), out.stderr) == ({"jobs": []}, "")
+        assert stoker_run("queue", "--mine", env=env).stderr == "No waiting or running jobs match.\n"
+        assert stoker_run("history", env=env).stderr == "No jobs have ended.\n"
+        t = Terminal(d, ["queue"], tmp_path)
+        t.expect("No jobs waiting or running.")
+        assert t.end() == 0
+
+
+def test_gpus_have_a_header(cli):
+    head, first = cli("gpus").stdout.splitlines()[:2]
+    assert head.split()[:3] == ["GPU", "BUSY", "MODEL"] and head.split()[-1] == "JOB"
+    assert head.index("MODEL") == first.index(cli.daemon.get("/v1/gpus")["gpus"][0]["name"]), (head, first)
+
+
+@pytest.mark.parametrize("when,why", [("2027-02-30", "2027-02-30: February 2027 has 28 days"), ("2027-02-29", "2027-02-29: February 2027 has 28 days"),
+                                      ("2026-04-31T10:00", "2026-04-31: April 2026 has 30 days"), ("2027-01-01T25:00", "25:00: hours are 0 to 23"),
+                                      ("02/30/27", "02/30/27: February 2027 has 28 days")])
+def test_days_that_do_not_exist_are_refused_wherever_a_time_is_read(cli, when, why):
+    (cli.folder / "x.sbatch").write_text(f"#!/bin/sh\n#SBATCH --begin={when}\ntrue\n")
+    (cli.folder / "x.yaml").write_text(f"run: 'true'\nbegin: '{when}'\n")
+    for words in (["submit", "--begin", when, "--", "true"], ["submit", "--deadline", when, "--", "true"], ["submit", "x.sbatch"], ["submit", "x.yaml"],
+                  ["reserve", "add", "n", "--gpus", "1", "--for", "1h", "--start", when], ["history", "--since", when], ["history", "--until", when]):
+        out = cli(*words)
+        assert out.returncode == 2 and why in out.stderr and out.stderr.count("\n") == 1, (words, out)
+
+
+def test_a_job_that_did_not_run_names_the_job_that_it_depended_on(cli):
+    bad = submit(cli, "--", "sh", "-c", "exit 3")
+    cli.daemon.wait(bad)
+    blocked = submit(cli, "--hold", "--", "true")
+    first = submit(cli, "--after", blocked, "--", "true")
+    second = submit(cli, "--after", first, "--", "true")
+    late = submit(cli, "--after", bad, "--", "true")
+    cli("cancel", blocked)
+    for number, how in ((first, f"job {blocked} was cancelled"), (second, f"job {first} did not run"), (late, f"job {bad} failed with exit code 3")):
+        job = cli.daemon.wait(number)
+        assert job["cause"] == "dependency_failed" and job["note"].startswith(how), job
+        assert job["state_text"].startswith(f"did not run: {how}")
+        assert how in cli("show", number).stdout and how in cli("wait", number).stdout and how in cli("history").stdout
+    array = submit(cli, "--array", "0-2", "--hold", "--", "sh", "-c", "exit $STOKER_ARRAY_INDEX")
+    after = submit(cli, "--after", array, "--", "true")
+    assert cli("release", array).returncode == 0
+    assert re.match(rf"job {array}_[12] failed with exit code [12]", cli.daemon.wait(after)["note"])
+    good = submit(cli, "--hold", "--", "true")
+    unless = submit(cli, "--after", f"afternotok:{good}", "--", "true")
+    cli("release", good)
+    assert cli.daemon.wait(unless)["note"] == f"job {good} completed, and this job was to run only if it did not"
+
+
+def test_logs_that_are_followed_say_why_the_job_waits_and_go_on_when_it_starts(cli):
+    number = submit(cli, "--hold", "--", "echo", "at last")
+    p = subprocess.Popen([program(), "logs", "-f", str(number)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                         env={**os.environ, "STOKER_SOCKET": str(cli.daemon.socket)})
+    assert p.stderr.readline().startswith(f"stoker: job {number} is on hold")
+    assert cli("release", number).returncode == 0
+    assert (p.communicate(timeout=PATIENCE_S)[0], p.returncode) == ("at last\n", 0)

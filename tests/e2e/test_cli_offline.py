@@ -102,13 +102,21 @@ def test_bad_usage_gets_one_sentence_and_exit_2(args, says):
 
 
 @pytest.mark.parametrize("args", [["queue"], ["submit", "--", "true"], ["why", "1"], ["cancel", "1"],
-                                  ["gpus"], ["top", "--once"], ["history"], ["logs", "1"], ["wait", "1"],
+                                  ["gpus"], ["top", "--once"], ["history"], ["logs", "1"], ["logs", "-f", "1"], ["wait", "1"],
                                   ["token", "list"], ["drain", "n"], ["nodes"], ["run", "--", "true"]])
 def test_no_daemon_is_exit_3_with_a_hint(args, tmp_path):
     out = stoker_run(*args, "--socket", tmp_path / "none") if "--" not in args else \
         stoker_run(args[0], "--socket", tmp_path / "none", *args[1:])
     assert out.returncode == 3
     assert "stoker serve" in out.stderr and out.stdout == ""
+
+
+def test_attach_does_not_wait_for_a_daemon_that_never_answered(tmp_path):
+    leader, follower = pty.openpty()
+    out = stoker_run("attach", "1", "--socket", tmp_path / "none", stdin=follower)
+    assert out.returncode == 3 and "no daemon at" in out.stderr, out
+    os.close(leader)
+    os.close(follower)
 
 
 def test_completion_scripts_are_valid_and_complete():
@@ -429,7 +437,7 @@ def test_run_survives_a_daemon_that_goes_away():
     with FakeDaemon(routes) as d:
         out = run(d, "run", "--", "x")
     assert (out.returncode, out.stdout) == (0, "all of it\n"), out
-    assert "daemon is away" in out.stderr
+    assert out.stderr == "stoker: job 7\n"  # it was back within a second: nobody needs to know
 
 
 def test_wait_exits_with_the_highest_code():
@@ -448,12 +456,14 @@ def test_wait_exits_with_the_highest_code():
 
 def test_logs_are_raw_in_a_pipe_and_filtered_on_a_terminal():
     log = f"a{ESC}[31mred{ESC}[0m{ESC}[2Jb\n".encode()
-    with FakeDaemon({"GET /v1/jobs/1/log": lambda r: log}) as d:
+    looks = iter([job(1)])
+    with FakeDaemon({"GET /v1/jobs/1": lambda r: job(1), "GET /v1/jobs/1/log": lambda r: log, "GET /v1/jobs/1/wait": lambda r: next(looks, ended(1))}) as d:
         assert run(d, "logs", "1").stdout == log.decode()
         assert d.seen[-1].query == {"stream": "stdout"}
         _, shown = on_terminal(d, ["logs", "1", "--tail", "5", "-f"])
         assert f"{ESC}[31mred" in shown and f"{ESC}[2J" not in shown
-        assert d.seen[-1].query == {"stream": "stdout", "tail": "5", "follow": "1"}
+        (asked,) = [r.query for r in d.seen[1:] if r.path == "/v1/jobs/1/log"]
+        assert asked == {"stream": "stdout", "task": "0", "tail": "5", "follow": "1", "counts": "line"}
 
 
 CLUSTER = {"version": "1", "policy": "default", "virtual": True, "now": 1.0e9 + 60, "nodes": 1,
@@ -518,7 +528,6 @@ state: "/tmp/with a \\"quote\\" and: colon"
 hosts: [a.example, "b c"]
 admins: []
 insecure: yes
-tls: {cert: /c.pem, key: /k.pem}
 policy:
   bundle: easy
   order: fifo

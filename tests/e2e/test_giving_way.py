@@ -202,3 +202,33 @@ def test_what_keeps_a_node_is_said_and_best_chooses_another(nodes):
     assert a.status == 404 and "best chooses one" in a.json["error"]["message"]
     user = d.web(d.post("/v1/tokens", {"name": "t", "role": "user"})["token"])
     assert user.get("/v1/defrag?empty=best").status == 200 and user.post("/v1/defrag?empty=best", {}).status == 403
+
+
+def evictions(d, job):
+    return [e for e in d.get(f"/v1/jobs/{job}/events")["events"] if e["type"] == "evict"]
+
+
+def test_its_life_says_for_whom_it_was_preempted_and_why(daemon):
+    d = daemon
+    stopped, slept = low(d, suspend="never"), low(d)
+    runs(d, stopped, slept)
+    other = d.submit(command=SLEEP, gpus=2, tier="critical", name="big")
+    runs(d, other)
+    user = d.job(other)["user"]
+    for job, text in ((stopped, f"preempted by job {other} ({user}, tier critical) to make room: 2 GPUs"),
+                      (slept, f"suspended for job {other} ({user}, tier critical) to make room: 2 GPUs")):
+        (event,) = evictions(d, job)
+        assert event["sentence"] == text
+        assert (event["for"]["id"], event["for"]["user"], event["for"]["tier"], event["for"]["gpus"]) == (other, user, "critical", 2)
+    assert f"preempted by job {other} ({user}, tier critical) to make room: 2 GPUs" in stoker(d, "show", stopped)
+    d.post(f"/v1/jobs/{other}/cancel")
+    d.wait(other)
+    runs(d, stopped, slept)
+    later = [low(d) for _ in range(20)]  # whoever has the slot of the other job by now
+    d.restart()
+    (event,) = evictions(d, stopped)
+    assert event["for"]["id"] == other and event["for"]["user"] == user and "2 GPUs" in event["sentence"]
+    d.post(f"/v1/jobs/{slept}/suspend")
+    d.until(slept, "suspended")
+    assert evictions(d, slept)[-1]["sentence"] == "suspended by hand" and evictions(d, slept)[-1]["for"] is None
+    stoker(d, "cancel", *later)

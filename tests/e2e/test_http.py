@@ -63,14 +63,24 @@ def test_access_is_by_token_and_role(server):
     assert Client(server.tcp, token="bad").get("/hello").status == 401
 
 
-def test_a_cookie_counts_only_from_our_own_pages(server):
+def test_a_session_needs_both_halves_and_one_of_our_own_pages(server):
     c = Client(server.tcp)
-    own = {"Origin": "http://%s:%d" % server.tcp}
-    assert c.ask("GET", "/mine", headers={"Cookie": "stoker=good"}).status == 200
-    assert c.ask("POST", "/mine", headers={"Cookie": "stoker=good", **own}).status == 200
-    assert c.ask("POST", "/mine", headers={"Cookie": "stoker=good"}).status == 401
-    assert c.ask("POST", "/mine", headers={"Cookie": "stoker=good", "Origin": "http://127.0.0.1:1"}).status == 401
-    assert c.ask("GET", "/mine", headers={"Cookie": "stoker=good", "Sec-Fetch-Site": "same-site"}).status == 401
+    own, page = {"Origin": "http://%s:%d" % server.tcp}, {"Stoker-Session": "half"}
+    cookie = {"Cookie": "stoker-%d=other" % server.tcp[1]}
+    assert c.ask("GET", "/mine", headers={**cookie, **page}).status == 200
+    assert c.ask("POST", "/mine", headers={**cookie, **page, **own}).status == 200
+    assert c.ask("POST", "/mine", headers={**cookie, **page}).status == 401
+    assert c.ask("POST", "/mine", headers={**cookie, **page, "Origin": "http://127.0.0.1:1"}).status == 401
+    assert c.ask("GET", "/mine", headers={**cookie, **page, "Sec-Fetch-Site": "same-site"}).status == 401
+    for half in (cookie, page, {"Cookie": "stoker=other", **page}, {"Cookie": "stoker-1=other", **page}, {"Stoker-Session": "other", "Cookie": cookie["Cookie"]}):
+        assert c.ask("GET", "/mine", headers=half).status == 401, half
+    # others on this host may set cookies of our name: they do not lock anybody out
+    assert c.ask("GET", "/mine", headers={"Cookie": "stoker-%d=bad; %s; stoker-%d=worse" % (server.tcp[1], cookie["Cookie"], server.tcp[1]), **page}).status == 200
+    # a session that is over makes a stranger of its browser, who can still read the page
+    a = c.ask("GET", "/hello", headers={"Cookie": "stoker-%d=bad" % server.tcp[1], **page})
+    assert (a.status, a.json) == (200, {"uid": None})
+    assert "log in again" in c.ask("GET", "/mine", headers={"Cookie": "stoker-%d=bad" % server.tcp[1], **page}).message
+    assert Client(server.path).ask("GET", "/mine", headers=page).status == 200  # the socket has no sessions
 
 
 def test_names_that_are_not_ours_are_refused_on_tcp(server):
@@ -126,8 +136,9 @@ def test_bodies_up_to_the_limit_are_taken(server):
     c.putheader("Transfer-Encoding", "chunked")
     c.endheaders()
     piece = b"x" * (1 << 20)
-    for _ in range(66):
-        c.send(b"%x\r\n%s\r\n" % (len(piece), piece))
+    for i in range(66):
+        begin = b'["' if i == 0 else b""
+        c.send(b"%x\r\n%s%s\r\n" % (len(begin + piece), begin, piece))
     c.send(b"0\r\n\r\n")
     r = c.getresponse()
     assert r.status == 413 and b"larger" in r.read()
@@ -146,6 +157,33 @@ def test_long_urls_and_headers_are_refused(server):
     assert raw(s, b"GET /" + b"x" * 40000 + b" HTTP/1.1\r\nHost: x\r\n\r\n").startswith(b"HTTP/1.1 414")
     s = c.socket()
     assert b" 431 " in raw(s, b"GET /hello HTTP/1.1\r\nHost: x\r\n" + b"X-A: " + b"y" * 40000 + b"\r\n\r\n")
+
+
+@pytest.mark.parametrize("head,says", [
+    (b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 4\r\n\r\n[1]\n", "Content-Length"),
+    (b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n[]\r\n0\r\n\r\n", "both Content-Length and Transfer-Encoding"),
+    (b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n[]", "Transfer-Encoding"),
+    (b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n[]\r\n0\r\n\r\n", "Transfer-Encoding"),
+    (b"GET /hello HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", "two Host headers"),
+    (b"GET /hello HTTP/1.1\r\nHost: x\r\nHOST: x\r\n\r\n", "two Host headers"),
+    (b"GET /hello HTTP/1.1\r\n\r\n", "Host"),
+    (b"GET /hello\0x HTTP/1.1\r\nHost: x\r\n\r\n", "NUL"),
+    (b"GET /hello%00x HTTP/1.1\r\nHost: x\r\n\r\n", "NUL"),
+    (b"GET /hello?a=%00 HTTP/1.1\r\nHost: x\r\n\r\n", "NUL"),
+])
+def test_heads_that_can_be_read_in_two_ways_are_refused(server, head, says):
+    """The answer is 400 and the connection is closed: what follows cannot be taken for another request."""
+    out = raw(Client(server.path).socket(), head + b"GET /hello HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert out.startswith(b"HTTP/1.1 400 "), out
+    assert says.encode() in out.split(b"\r\n\r\n", 1)[1], out
+    assert b"HTTP/1.1 200 " not in out, out
+
+
+def test_the_same_connection_is_good_for_heads_that_are_clear(server):
+    one = b"GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
+    chunked = b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n[]\r\n0\r\n\r\n"
+    out = raw(Client(server.path).socket(), one + chunked + b"GET /later/a%20b?ms=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert out.count(b"HTTP/1.1 200 ") == 3, out
 
 
 @pytest.mark.parametrize("junk", [

@@ -35,7 +35,7 @@ def change(client, number, **body):
 
 
 def refused(answer):
-    assert answer.status in (400, 409), answer
+    assert answer.status in (409, 422), answer
     return answer.json["error"]["message"]
 
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules on a running daemon: by the clock and by condition, from a file and added, over restarts."""
 import json
+import socket
 import time
 
 import pytest
 from daemon import Daemon, stoker
+from data import stoker_run
 from patience import until
 
 # In force at any time: it begins every midnight and lasts longer than a day.
@@ -21,6 +23,7 @@ rules:
     when: {utilization_above: 90%, for: 1s}
     then: [{kind: batch, priority: -40}]
 """
+NODE = socket.gethostname()
 
 
 @pytest.fixture
@@ -100,13 +103,34 @@ def test_the_command_line_adds_lists_shows_and_tests(daemon, tmp_path):
     assert "there is no rule" in stoker(daemon, "rule", "show", "night", code=1)
 
 
+def test_what_a_rule_changes_is_told_with_names_and_units(tmp_path):
+    """Not "tenant 2, limit: 6": those numbers are nobody's but the daemon's."""
+    said = {"{tenant: vision, limit: 6}": "tenant vision: limit 6 GPUs", "{tenant: vision, limit: 2.5, gpu_type: virtual}": "tenant vision: limit 2.5 GPUs of type virtual",
+            "{tenant: vision, limit: none}": "tenant vision: no limit on GPUs", "{tenant: speech, guarantee: 2}": "tenant speech: guarantee 2 GPUs",
+            "{tenant: speech, weight: 3}": "tenant speech: weight 3", "{tenant: speech, keep_up: 1}": "tenant speech: at least 1 job stays up",
+            "{tenant: speech, cpus: 64}": "tenant speech: limit 64 CPUs", "{tenant: speech, mem_gib: 512}": "tenant speech: limit 512 GiB of memory",
+            "{queue: express, user_gpus: 2, user_jobs: 4}": "queue express: at most 2 GPUs per user\n  queue express: at most 4 jobs per user",
+            "{queue: express, job_time: 1h}": "queue express: at most 1:00:00 run time per job", "{queue: express, priority: +9}": "queue express: priority +9",
+            "{kind: batch, priority: -50}": "jobs of kind batch: priority -50", f"{{pool: default, nodes: [{NODE}]}}": f"node {NODE}: to pool default when it is empty",
+            "{param: tier.classes, value: '300'}": "parameter tier.classes=300"}
+    with Daemon(tmp_path / "d", gpus=4, config="tenants: [{name: speech}, {name: vision}]\n") as d:
+        wrong = []
+        for then, words in said.items():
+            path = tmp_path / "r.yaml"
+            path.write_text(f"rules:\n  - name: r\n    when: 0 8 * * *\n    until: 0 20 * * *\n    then: [{then}]\n")
+            done = stoker_run("rule", "test", path, env={**d.env, "STOKER_SOCKET": str(d.socket)})
+            if words not in done.stdout:
+                wrong.append((then, words, done.stdout + done.stderr))
+        assert not wrong
+
+
 def test_what_is_wrong_is_said(daemon):
     for change, says in [({"then": []}, "at least one"), ({"when": "0 25 * * *"}, "hour must be numbers"), ({"zone": "Europe/Atlantis"}, "no time zone"),
                          ({"until": None}, "needs an end"), ({"until": "gone"}, "needs an end"), ({"then": [{"kind": "game", "priority": "+1"}]}, "no kind of jobs"),
                          ({"then": [{"tenant": "x", "limit": 3}]}, "no tenant \"x\""), ({"then": [{"kind": "train", "priorty": "+1"}]}, "did you mean \"priority\"")]:
         body = {k: v for k, v in {**ALWAYS, **change}.items() if v is not None}
         answer = daemon.client().post("/v1/rules", body)
-        assert answer.status == 400 and says in answer.json["error"]["message"], answer
+        assert answer.status == 422 and says in answer.json["error"]["message"], answer
     assert daemon.get("/v1/rules")["rules"] == []
 
 

@@ -68,13 +68,13 @@ def test_preemptions_and_lost_work_are_counted(daemon):
     time.sleep(1.2)
     daemon.client().post(f"/v1/jobs/{low}/requeue", {})
     daemon.until(low, "running")
-    v = until(lambda: (v := read(daemon)) and prom.value(v, "stoker_preemptions_total", cause="hand") == 1 and v)
+    v = until(lambda: (v := read(daemon)) and prom.value(v, "stoker_stops_total", cause="hand") == 1 and v)
     assert prom.value(v, "stoker_lost_gpu_seconds_total") > 1
     high = daemon.submit(command=SLEEP, gpus=1, tenant="vision")
     daemon.until(high, "running")
     v = read(daemon)
     assert prom.value(v, "stoker_preemptions_total", cause="reclaim") == 1
-    assert prom.value(v, "stoker_tenant_preemptions_total", tenant='speech \\"x\\"') == 2
+    assert prom.value(v, "stoker_tenant_preemptions_total", tenant='speech \\"x\\"') == 1
 
 
 def test_jobs_have_a_path_of_their_own(daemon):

@@ -6,6 +6,7 @@ import time
 import pytest
 from daemon import Daemon
 from data import stoker_run
+from patience import until
 
 LIMIT = 3600
 
@@ -83,3 +84,58 @@ def test_an_update_is_expected_anew(tmp_path):
         assert d.job(head)["expected_run_s"] == LIMIT
         d.post(f"/v1/jobs/{head}/update", {"time_limit_s": 100})
         assert (d.job(head)["estimate_s"], d.job(head)["expected_run_s"]) == (100, 100)
+
+
+def report(d, job, step, of):
+    """The job says so; between which times by the clock it had run so far."""
+    started = d.job(job)["started"]
+    before = time.time() - started
+    d.post(f"/v1/jobs/{job}/report", {"step": step, "total": of})
+    return before, time.time() - started
+
+
+def test_a_job_that_reports_its_steps_is_expected_to_take_as_long_as_they_say(tmp_path):
+    with Daemon(tmp_path, gpus=4) as d:
+        past(d, gpus=4)
+        job = d.submit(gpus=4, time_limit_s=LIMIT, command=["sleep", "1000"])
+        d.until(job, "running")
+        after = d.submit(gpus=4, time_limit_s=LIMIT, command=["true"])
+        assert d.job(job)["expected_run_s"] < 60  # as those before it; it may have grown since
+
+        def heeded():
+            low, high = report(d, job, 40, 600)
+            shown = d.job(job)["expected_run_s"]
+            return (low, high, shown) if shown > 14 * low else None
+
+        low, high, shown = until(heeded)
+        assert 15 * low <= shown + .1 and shown <= 15 * high + 60, (low, high, shown)
+        left = d.job(job)["expected_end"] - time.time()
+        assert left > .8 * 14 * low, (left, low)  # 560 of 600 steps are left: it is not nearly done
+        waits = until(lambda: (lambda j: j if j.get("start_p50") else None)(d.get(f"/v1/jobs/{after}")))
+        assert waits["start_p50"] - time.time() > .5 * 14 * low, waits  # forecasts know it, too
+        until(lambda: report(d, job, 41, 600)[0] > low + 1)
+        for step in range(42, 342):
+            report(d, job, step, 600)
+        d.kill()
+        d.start()
+        assert d.job(job)["expected_run_s"] > 14 * low  # it is in the journal
+
+
+def test_steps_do_not_reach_beyond_a_limit_and_nonsense_changes_nothing(tmp_path):
+    with Daemon(tmp_path, gpus=4) as d:
+        past(d)
+        job = d.submit(gpus=1, time_limit_s=LIMIT, command=["sleep", "1000"])
+        d.until(job, "running")
+        for step, of in [(-5, 600), (700, 600), (1e17, 1e18), (5, 0), (5, -1)]:
+            d.post(f"/v1/jobs/{job}/report", {"step": step, "total": of})
+        assert d.client().post(f"/v1/jobs/{job}/report", {"step": 1e300, "total": 1e308}).status == 400
+        assert d.job(job)["expected_run_s"] < 120
+        until(lambda: report(d, job, 20, 10**9) and d.job(job)["expected_run_s"] == LIMIT)
+
+
+def test_without_prediction_steps_are_shown_and_not_heeded(tmp_path):
+    with Daemon(tmp_path, gpus=4, config="policy: {predict: no}\n") as d:
+        job = d.submit(gpus=1, time_limit_s=LIMIT, command=["sleep", "1000"])
+        d.until(job, "running")
+        until(lambda: report(d, job, 599, 600)[0] > 1.5)
+        assert d.job(job)["expected_run_s"] == LIMIT and d.job(job)["progress"] == {"step": 599, "total": 600}

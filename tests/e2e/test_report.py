@@ -38,25 +38,36 @@ def valid(daemon, name, answer):
 
 
 def invent(daemon):
-    """Two weeks of measurements and jobs: 4 GPUs, busy by day, idle at night; written while the daemon is down."""
+    """Two weeks of jobs and measurements of 4 GPUs, written while the daemon is down; the jobs, as past.plan() has them."""
     for words in ({}, {"class": "inference"}):
         daemon.wait(daemon.submit(command=["/bin/true"], gpus=0, tenant="speech", **words))
     assert daemon.stop() == 0
-    past.invent(daemon.state, ["vision <b>", "speech"])
+    first, jobs = past.invent(daemon.state, ["vision <b>", "speech"])
     daemon.start()
+    return first, jobs
+
+
+def hours(jobs, since, until, share=False):
+    """GPU-hours of jobs in a period; with 'share' those at work."""
+    return sum(max(0, min(begin + j[5], until) - max(begin, since)) * j[4] * (j[6] if share else 1) for begin, j in jobs) / 3600
 
 
 def test_a_period_in_numbers_on_the_terminal_as_json_and_as_a_page(daemon, tmp_path):
-    invent(daemon)
-    r = valid(daemon, "Summary", daemon.get(f"/v1/report?since={int(time.time()) - 14 * 86400}"))
-    c = r["cluster"]
-    assert c["gpus"] == 4 and c["gpu_hours"] == pytest.approx(14 * 24 * 4, rel=0.02)
-    assert c["allocated"] == pytest.approx((4 * 12 + 0.5 * 12) / 24 / 4, rel=0.05) and c["active"] == pytest.approx(c["allocated"] / 2, rel=0.02)
+    first, jobs = invent(daemon)
+    since = int(time.time()) - 14 * 86400
+    r = valid(daemon, "Summary", daemon.get(f"/v1/report?since={since}"))
+    c, now = r["cluster"], int(time.time())
+    allocated, active = hours(jobs, since, now), hours(jobs, since, now, share=True)
+    assert c["gpus"] == 4 and c["gpu_hours"] == pytest.approx((now - max(first, since)) * 4 / 3600, rel=1e-4) and c["gpu_hours"] == pytest.approx(4 * c["hours"])
+    assert c["allocated_gpu_hours"] == pytest.approx(allocated, abs=0.01) and c["active_gpu_hours"] == pytest.approx(active, rel=1e-4)
+    assert c["allocated"] == pytest.approx(allocated / c["gpu_hours"], rel=1e-4) and c["active"] == pytest.approx(active / c["gpu_hours"], rel=1e-4)
     assert c["kwh"] == pytest.approx(14 * 24, rel=0.02) and c["idle_money"] == pytest.approx(c["idle_gpu_hours"] * 2.5)
+    assert (r["all"]["gpu_hours"], r["all"]["active_gpu_hours"]) == (c["allocated_gpu_hours"], c["active_gpu_hours"])
     groups = {g["name"]: g for g in r["groups"]}
-    vision = groups["vision <b>"]
-    assert vision["jobs"] == 2 and vision["gpu_hours"] == pytest.approx(4 * 40 + 4 * 20) and vision["money"] == pytest.approx(240 * 2.5)
-    assert vision["util"] == pytest.approx((160 * 0.9 + 80 * 0.2) / 240, rel=0.01) and vision["wait_p50_s"] == 600 and vision["wait_p90_s"] == 1200
+    vision, own = groups["vision <b>"], [(b, j) for b, j in jobs if j[1] == 0]
+    assert vision["jobs"] == len(own) and vision["gpu_hours"] == pytest.approx(hours(own, 0, now), abs=0.01) and vision["money"] == pytest.approx(vision["gpu_hours"] * 2.5)
+    assert vision["util"] == pytest.approx(hours(own, 0, now, share=True) / hours(own, 0, now), rel=0.01) and vision["wait_p50_s"] == 60
+    assert vision["wait_p90_s"] == sorted(j[8] for _, j in own)[-(-9 * len(own) // 10) - 1] and vision["waited_s"] == sum(j[8] for _, j in own)
     assert [w["id"] for w in r["waits"]][:2] == [100003, 100002]
     assert r["waste"][0]["name"] == "forgotten" and r["waste"][0]["idle_gpu_hours"] == pytest.approx(100)
     kinds = {x["kind"]: x for x in r["recommendations"]}
@@ -67,8 +78,11 @@ def test_a_period_in_numbers_on_the_terminal_as_json_and_as_a_page(daemon, tmp_p
     assert "ask for 1" in kinds["fewer_gpus"]["text"] and kinds["fewer_gpus"]["jobs"] == [100001] and kinds["fewer_gpus"]["gpu_hours"] == pytest.approx(60)
     assert "%" in kinds["idle_nights"]["evidence"] and kinds["idle_nights"]["gpu_hours"] > 100
     assert all(x["money"] == pytest.approx(x["gpu_hours"] * 2.5, abs=0.01) for x in r["recommendations"])
+    week = daemon.get(f"/v1/report?since={since + 2 * 86400}&until={since + 9 * 86400}")  # some began before it, some have not begun
+    assert week["cluster"]["allocated_gpu_hours"] == pytest.approx(hours(jobs, since + 2 * 86400, since + 9 * 86400), abs=0.01)
+    assert week["cluster"]["gpu_hours"] == 7 * 24 * 4 and week["all"]["jobs"] == sum(b < since + 9 * 86400 and b + j[5] > since + 2 * 86400 for b, j in jobs)
     by = {u["name"] for u in daemon.get("/v1/report?by=user")["groups"]}
-    assert "root" in by and daemon.client().get("/v1/report?by=colour").status == 400 and daemon.client().get("/v1/report?since=9&until=3").status == 400
+    assert "root" in by and daemon.client().get("/v1/report?by=colour").status == 400 and daemon.client().get("/v1/report?since=9&until=3").status == 422
     out = stoker(daemon, "report", "--since", "14d", "--by", "team")
     for words in ("utilization", "waste", "EUR", "vision <b>", "what could be better", "longest waits", "job 100003"):
         assert words in out, out
@@ -83,17 +97,25 @@ def test_a_period_in_numbers_on_the_terminal_as_json_and_as_a_page(daemon, tmp_p
 
 
 def test_use_by_hour_and_weekday(daemon):
-    invent(daemon)
+    first, jobs = invent(daemon)
     u = valid(daemon, "Usage", daemon.get("/v1/usage?days=14"))
     cells = {(c["weekday"], c["hour"]): c for c in u["cells"]}
     assert len(cells) == 7 * 24
-    for (_, hour), c in cells.items():
-        assert c["allocated"] == pytest.approx(1.0 if 8 <= hour < 20 else 0.125, abs=0.2) and 0 < c["hours"] <= 3
+    begin, end, want = int(max(first, u["since"])), int(u["until"]), {}
+    for quarter in range(begin - begin % 900, end, 900):
+        lo, hi, t = max(quarter, begin), min(quarter + 900, end), time.localtime(quarter)
+        n = want.setdefault((t.tm_wday, t.tm_hour), [0, 0, 0])
+        for i, more in enumerate((hours(jobs, lo, hi), hours(jobs, lo, hi, share=True), (hi - lo) * 4 / 3600)):
+            n[i] += more
+    for key, c in cells.items():
+        assert c["allocated"] == pytest.approx(want[key][0] / want[key][2], abs=0.005) and c["active"] == pytest.approx(want[key][1] / want[key][2], abs=0.005), key
+        assert c["active"] <= c["allocated"] <= 1 and 0 < c["hours"] <= 3
+    assert u["cluster"]["allocated_gpu_hours"] == pytest.approx(hours(jobs, begin, end), abs=0.01)
     assert {t["name"] for t in u["tenants"]} >= {"speech", "vision <b>"}
     assert {x["kind"] for x in u["recommendations"]} == {"idle_nights", "idle_jobs", "fewer_gpus", "share_gpu", "service_shrink"}
     assert [(t["job"], t["name"], t["unit"]) for t in u["throughput"]] == [(100000, "train", "steps")] and u["throughput"][0]["per_gpu_hour"] == pytest.approx(250, rel=0.02)
     year = valid(daemon, "Usage", daemon.get("/v1/usage?days=400"))  # more than one answer of measurements can have
-    assert sum(c["hours"] for c in year["cells"]) == pytest.approx(14 * 24, rel=0.01) and year["throughput"][0]["per_gpu_hour"] == pytest.approx(250, rel=0.05)
+    assert sum(c["hours"] for c in year["cells"]) == pytest.approx(year["cluster"]["hours"]) == pytest.approx(14 * 24, rel=0.01) and year["throughput"][0]["per_gpu_hour"] == pytest.approx(250, rel=0.05)
     assert daemon.client().get("/v1/usage?days=4000").status == 400
 
 
@@ -101,7 +123,8 @@ def test_what_a_job_cost_and_how_well_it_used_its_gpus(daemon):
     busy = daemon.submit(command=SPIN, gpus=1, tenant="speech")
     idle = daemon.submit(command=SLEEP, gpus=2, tenant="speech")
     steps = daemon.submit(command=SLEEP, gpus=1, tenant="speech")
-    daemon.until(steps, "running")
+    for number in (busy, idle, steps):
+        daemon.until(number, "running")
     assert valid(daemon, "Job", daemon.job(busy))["efficiency"]["verdict"] == "unknown"
     for i in range(3):
         daemon.post(f"/v1/jobs/{steps}/report", {"step": 10 * i})

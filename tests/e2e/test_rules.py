@@ -3,13 +3,14 @@
 import json
 import os
 import resource
-import sqlite3
 import subprocess
 import time
 
 import pytest
+import storefile
 from daemon import STOKER, Daemon
 from patience import until
+from webclient import Client
 
 
 @pytest.fixture
@@ -87,7 +88,7 @@ def test_a_job_may_depend_on_an_array_of_any_size(daemon):
     daemon.post("/v1/jobs/act", {"verb": "cancel", "ids": [array + i for i in range(5000) if i != 4321]})
     assert daemon.wait(ended)["cause"] == "completed"
     late = daemon.client().post("/v1/jobs", on("afterok"))  # none is left, and some have ended badly
-    assert late.status == 400 or daemon.wait(late.json["id"])["cause"] == "dependency_failed"
+    assert late.status == 422 or daemon.wait(late.json["id"])["cause"] == "dependency_failed"
     assert daemon.wait(daemon.post("/v1/jobs", on("afternotok"))["id"])["cause"] == "completed"
 
 
@@ -134,10 +135,10 @@ def test_a_job_without_limits_has_the_daemons_as_they_were(tmp_path):
 
 
 def test_bad_limits_are_refused(daemon):
-    for bad, words in [({"nofile": [5]}, "two numbers"), ({"nofile": [9, 5]}, "soft"), ({"nofile": [-1, 5]}, "soft"),
-                       ({"nofile": [-2, 5]}, "-1"), ({"files": [1, 2]}, "not a known key")]:
+    for bad, status, words in [({"nofile": [5]}, 422, "two numbers"), ({"nofile": [9, 5]}, 422, "soft"), ({"nofile": [-1, 5]}, 422, "soft"),
+                               ({"nofile": [-2, 5]}, 400, "-1"), ({"files": [1, 2]}, 400, "not a known key")]:
         a = daemon.client().post("/v1/jobs", {"command": SHOW, "rlimits": bad})
-        assert a.status == 400 and words in a.json["error"]["message"], a
+        assert a.status == status and words in a.json["error"]["message"], a
 
 
 # ---- schedules ----
@@ -172,13 +173,12 @@ def test_times_that_passed_without_a_daemon_come_to_one_job(daemon):
     n = daemon.submit(command=["sleep", "1000"], schedule={"cron": "* * * * *"}, array={"last": 1})
     waits = daemon.submit(command=["true"], schedule={"cron": "0 0 29 2 *"})
     daemon.kill()
-    with sqlite3.connect(daemon.state / "stoker.db") as db:
+    with storefile.edit(daemon.state) as db:
         (text,) = db.execute("select value from meta where name = 'schedules'").fetchone()
         old = json.loads(text)
         assert [x[0] for x in old] == [n, waits]
         old[0][1] -= 3600 * 1000000  # it waits since an hour ago
         db.execute("update meta set value = ? where name = 'schedules'", [json.dumps(old).encode()])
-    db.close()
     daemon.start()
     first = until_children(daemon, n, 2)
     assert len(first) == 2  # one array of two
@@ -191,10 +191,34 @@ def test_times_that_passed_without_a_daemon_come_to_one_job(daemon):
     assert daemon.job(waits)["schedule"]["last_job"] is None
 
 
+def test_a_large_array_of_a_schedule_is_made_in_slices(tmp_path):
+    """Others are served while its jobs are made; a daemon that dies in between makes all of them when it is back, once."""
+    n = 100_000
+    d = Daemon(tmp_path, gpus=1).start()
+    try:
+        d.until(d.submit(command=["sleep", "1000"], gpus=1), "running")  # so that the others wait
+        schedule = d.submit(command=["true"], gpus=1, schedule={"cron": "0 0 29 2 *"}, array={"last": n - 1})
+        d.kill()
+        with storefile.edit(d.state) as db:  # it waits since ten years ago
+            long_ago = json.dumps([[schedule, int((time.time() - 10 * 366 * 86400) * 1e6), 0]])
+            db.execute("update meta set value = ? where name = 'schedules'", [long_ago.encode()])
+        d.start()
+        c = Client(d.socket)
+        until(lambda: c.post("/v1/notes", {"text": "x"}).status == 503)  # a long request is being worked on
+        assert d.job(schedule)["schedule"]["last_job"] is None and len(d.jobs()) == 2
+        d.kill()
+        d.start()
+        first = until(lambda: d.job(schedule)["schedule"]["last_job"])
+        assert d.job(f"{first}_{n - 1}")["spec"]["schedule_id"] == schedule
+        assert d.get("/v1/health")["jobs"] == n + 2
+    finally:
+        d.close()
+
+
 def test_bad_schedules_are_refused(daemon):
     for more, words in [({"schedule": {"cron": "0 0 30 2 *"}}, "never comes"), ({"schedule": {"cron": "x"}}, "minute"),
                         ({"schedule": {}}, "needs \"cron\""), ({"schedule": {"cron": "@daily"}, "hold": True}, "together with schedule")]:
         a = daemon.client().post("/v1/jobs", {"command": ["true"], **more})
-        assert a.status == 400 and words in a.json["error"]["message"], a
+        assert a.status == (400 if "needs" in words else 422) and words in a.json["error"]["message"], a
     a = daemon.client().post("/v1/jobs?dry_run=1", {"command": ["true"], "schedule": {"cron": "@yearly"}})
     assert a.status == 200 and a.json["answer"] == "later" and a.json["expected_start"] > time.time(), a

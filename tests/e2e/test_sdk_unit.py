@@ -144,6 +144,16 @@ def test_without_a_daemon_the_error_says_what_to_do(tmp_path):
     assert "stoker serve" in str(caught.value) and "STOKER_SOCKET" in str(caught.value)
 
 
+def test_advice_is_what_is_right_on_the_machine(tmp_path):
+    system = "/run/stoker/stoker.sock"
+    assert "as root, with 'stoker serve'" in stoker._advice(None, system, str(tmp_path))
+    unit = tmp_path / "lib/systemd/system/stoker.service"
+    unit.parent.mkdir(parents=True)
+    unit.touch()
+    assert "systemctl start stoker" in stoker._advice(None, system, str(tmp_path))
+    assert "stoker serve --socket /tmp/x.sock" in stoker._advice(None, "/tmp/x.sock", str(tmp_path))
+
+
 @pytest.mark.parametrize("status, kind", [(400, stoker.Refused), (404, stoker.NotFound),
                                           (403, stoker.NotAllowed), (401, stoker.NotAllowed),
                                           (409, stoker.Refused), (500, stoker.StokerError)])

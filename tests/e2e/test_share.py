@@ -28,7 +28,7 @@ def virtual(tmp_path):
 
 def refused(d, **job):
     a = d.client().post("/v1/jobs", {"command": SLEEP, **job})
-    assert a.status == 400, a
+    assert a.status == 422, a
     return a.json["error"]["message"]
 
 

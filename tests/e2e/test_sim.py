@@ -585,7 +585,7 @@ def test_jobs_of_a_user_belong_to_the_tenant_that_has_them(tmp_path):
     ("tenants:\n  - {name: a}\n  - {name: a}", ':3: there are two tenants "a"'),
     ("tenants:\n  - {limit: 3}", ":2: a tenant needs a name"),
     ("tenants: [{name: a, guaranty: 4}]", 'unknown key "guaranty"; a tenant has name, limit, limits, guarantee, '
-                                          'guarantees, weight, keep_up, cpus, mem_gib, users, tenants'),
+                                          'guarantees, weight, keep_up, cpus, mem_gib, users, was, allow, tenants'),
     ("tenants: [{name: a, guarantee: all}]", ':1: a guarantee is a number of GPUs'),
     ("tenants: [{name: a, guarantees: 4}]", ':1: guarantees must be a mapping such as {A100: 16}'),
     ("tenants: [{name: a, guarantees: {gpu: }}]", ':1: a guarantee is a number of GPUs'),
@@ -692,7 +692,7 @@ def test_what_a_power_cap_can_never_admit_is_refused(tmp_path):
     message = refused(trace, "--cluster", powered(tmp_path), "--place", "energy", "--param", "energy.cap_w=900")
     assert "job 7 needs 1.0 kW with all other nodes off; the power cap is 0.9 kW" in message
     message = refused(trace, "--cluster", "2x2", "--place", "energy", "--param", "energy.cap_w=900")
-    assert "a power cap needs nodes whose power is known" in message
+    assert "a power cap (energy.cap_w) needs nodes whose power is known" in message
 
 
 def test_whole_gpus_are_shared_only_under_policies_that_can(tmp_path):

@@ -527,3 +527,15 @@ def test_a_deadline_and_the_expected_start(slurm):
         assert "warning: its deadline is over" in out.stderr
     until(lambda: re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d", slurm.out("squeue", "-h", "-j", waits, "-o", "%S").strip()))
     slurm.run("scancel", waits, waits + 1, busy)
+
+
+def test_a_job_that_did_not_run_names_the_job_that_it_depended_on(slurm):
+    first = int(slurm.out("sbatch", "--parsable", "-H", "--wrap", "exit 3"))
+    after = int(slurm.out("sbatch", "--parsable", f"--dependency=afterok:{first}", "--wrap", "true"))
+    assert slurm.out("squeue", "-h", "-j", after, "-o", "%r %R %E").split() == ["Dependency", "(Dependency)", f"afterok:{first}"]
+    assert slurm.out("squeue", "-h", "-j", first, "-o", "%E") == "(null)\n"
+    slurm.out("scontrol", "release", first)
+    slurm.d.wait(after)
+    said = f"DependencyNeverSatisfied|(DependencyNeverSatisfied, job {first} failed with exit code 3)|afterok:{first}(failed)\n"
+    assert slurm.out("squeue", "-h", "-t", "all", "-j", after, "-o", "%r|%R|%E") == said
+    assert f"Reason=DependencyNeverSatisfied Dependency=afterok:{first}(failed)\n" in slurm.out("scontrol", "show", "job", after)

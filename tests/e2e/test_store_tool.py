@@ -6,11 +6,11 @@ import os
 import pathlib
 import pty
 import signal
-import sqlite3
 import stat
 import subprocess
 
 import pytest
+import storefile
 from data import program
 from patience import PATIENCE_S
 
@@ -42,8 +42,7 @@ def daemon(state, jobs=JOBS):
 
 
 def sql(state, text, name="stoker.db"):
-    db = sqlite3.connect(str(pathlib.Path(state) / name))
-    with contextlib.closing(db), db:
+    with storefile.edit(state, name) as db:
         db.executescript(text)
 
 

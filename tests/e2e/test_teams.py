@@ -38,7 +38,7 @@ def teams(tmp_path):
 
 def refused(d, **job):
     a = d.client().post("/v1/jobs", {"command": ["/bin/true"], "workdir": "/", "stdout": "/dev/null", **job})
-    assert a.status == 400, a
+    assert a.status == 422, a
     return a.json["error"]["message"]
 
 
@@ -212,24 +212,93 @@ def test_users_see_all_and_change_nothing(teams):
 def test_other_tables_after_a_crash_and_by_a_reload(teams):
     a = submit(teams, gpus=1, queue="night", hold=True)
     b = submit(teams, gpus=1, tenant="speech")
-    c = submit(teams, gpus=1, queue="express")
-    teams.until(b, "running"), teams.until(c, "running")
+    teams.until(b, "running")
     teams.kill()
-    teams.config.write_text(CONFIG.replace("name: speech", "name: audio").replace("  night:", "  express: off\n  dawn: {class: 5}\n  night:", 1)
-                            .replace("  express: {job", "  x-express: {job", 1).replace("limit: 3", "limit: 1"))
-    teams.start()
+    teams.config.write_text(CONFIG.replace("  night:", "  dawn: {class: 5}\n  night:", 1).replace("name: others", "name: guests")
+                            .replace("limit: 3", "limit: 1"))
+    teams.start()  # what has no jobs comes and goes
     assert (teams.job(a)["queue"], teams.job(a)["tenant"]) == ("night", "vision")
-    assert (teams.job(b)["queue"], teams.job(b)["tenant"]) == ("standard", "default")
-    assert (teams.job(c)["queue"], teams.job(c)["state"]) == ("standard", "running")
+    assert (teams.job(b)["queue"], teams.job(b)["tenant"]) == ("standard", "speech")
+    assert {"guests", "default"} <= {t["name"] for t in teams.get("/v1/tenants")["tenants"]}
     teams.config.write_text(CONFIG)
     teams.reload()
-    until(lambda: "speech" in {t["name"] for t in teams.get("/v1/tenants")["tenants"]})
+    until(lambda: "others" in {t["name"] for t in teams.get("/v1/tenants")["tenants"]})
     assert tenant(teams, "research")["limit"] == 3
-    assert teams.job(submit(teams, tenant="speech"))["tenant"] == "speech"
     teams.config.write_text(CONFIG.replace("limit: 2", "limit: two"))
     teams.reload()
     teams.errors_with("stoker.yaml:6: a limit is a number of GPUs")
     assert tenant(teams, "vision")["limit"] == 2  # a bad file changes nothing
+
+
+# What is said, the file that would strand jobs, one that takes them along, and where they are then.
+RENAMED = [
+    ("tenant speech has 2 jobs that have not ended", CONFIG.replace("name: speech", "name: audio"),
+     CONFIG.replace("name: speech", "name: audio, was: speech"), ("tenant", "audio")),
+    ("tenant speech has 2 jobs that have not ended", CONFIG.replace("      - {name: speech", "#"),
+     CONFIG.replace("      - {name: speech", "#")
+     .replace("name: others, users: [nobody-else]", f"name: others, users: [{ME}], was: speech"), ("tenant", "others")),
+    ("tenant speech has 2 jobs that have not ended", CONFIG.split("queues:")[1].join(["queues:", ""]), None, None),
+    ("tenant speech has 2 jobs that have not ended, and tenants below it now",
+     CONFIG.replace(f"name: speech, users: [{ME}]", "name: speech, tenants: [{name: low}]"), None, None),
+    ("queue night has 1 job that has not ended", CONFIG.replace("  night:", "  dusk:"),
+     CONFIG.replace("  night: {", "  dusk: {was: night, "), ("queue", "dusk")),
+]
+
+
+@pytest.mark.parametrize("why,without,carried,now", RENAMED, ids=["renamed", "removed", "no tenants", "above others", "queue"])
+@pytest.mark.parametrize("how", ["reload", "restart", "kill"])
+def test_a_tenant_or_queue_with_jobs_goes_with_them_or_stays(teams, how, why, without, carried, now):
+    running = submit(teams, gpus=1, tenant="speech")
+    held = submit(teams, gpus=1, tenant="speech", queue="night", hold=True)
+    ended = teams.submit(command=["/bin/true"], tenant="speech", queue="night", stdout="/dev/null")
+    teams.until(running, "running"), teams.wait(ended)
+    teams.post("/v1/tenants/speech/quota", {"limit": 3})
+
+    def take(text):
+        """True: the daemon has it."""
+        teams.config.write_text(text)
+        if how == "reload":
+            n = len(teams.errors)
+            teams.reload()
+            return "read again" in until(lambda: next((e for e in teams.errors[n:] if "read again" in e or "not changed" in e), None))
+        if teams.alive():
+            teams.kill() if how == "kill" else teams.stop()
+        try:
+            teams.start()
+        except Exception as e:  # its words
+            teams.errors.append(str(e))
+            return False
+        return True
+
+    def seen():
+        return [(teams.job(j)["tenant"], teams.job(j)["queue"]) for j in (running, held)]
+
+    before = seen()
+    assert before == [("speech", "standard"), ("speech", "night")]
+    assert not take(without)
+    said = next(e for e in teams.errors if why in e)
+    assert "put it back" in said or "Cancel them first" in said
+    if how == "reload":
+        assert seen() == before  # nothing of it was done
+    assert take(CONFIG)  # putting the name back helps
+    assert seen() == before and tenant(teams, "speech")["limit"] == 3
+    if not carried:
+        return
+    assert take(carried)
+    kind, name = now
+    assert [teams.job(j)[kind] for j in (running, held)] == ([name] * 2 if kind == "tenant" else ["standard", name])
+    assert [teams.job(j)["state"] for j in (running, held)] == ["running", "held"]
+    if kind == "tenant":
+        assert tenant(teams, name)["limit"] == 3 and tenant(teams, name)["used"] == 1  # what was set comes along
+        assert teams.job(submit(teams, tenant="speech", hold=True))["tenant"] == name  # scripts that name the old one go on
+    done = {j["id"]: j for j in teams.get("/v1/history")["jobs"]}[ended]
+    assert (done["tenant"], done["queue"]) == ("speech", "night")  # that was so, and stays so
+    plain = carried.replace(", was: speech", "").replace("was: night, ", "")
+    assert take(plain)  # it is needed once
+    if how == "reload":
+        teams.kill()
+        teams.start()
+    assert [teams.job(j)[kind] for j in (running, held)] == ([name] * 2 if kind == "tenant" else ["standard", name])
 
 
 def test_a_machine_without_tenants_says_so(tmp_path):

@@ -18,6 +18,13 @@ static uint32_t find(void *ctx, enum stk_rules_noun noun, const char *name)
     return strlen(name) < 3 ? (uint32_t)(unsigned char)name[0] : STK_NONE;
 }
 
+static const char *name(void *ctx, enum stk_rules_noun noun, uint32_t row)
+{
+    (void)ctx;
+    (void)noun;
+    return row % 2 ? "vision" : NULL;
+}
+
 static int64_t half(void *ctx, uint32_t pool)
 {
     (void)ctx;
@@ -37,7 +44,7 @@ static int accept(void *ctx, const struct stk_set *e, struct stk_err *err)
     char text[300];
 
     (void)ctx;
-    stk_rules_describe(e, text, sizeof(text));
+    stk_rules_describe(e, name, NULL, text, sizeof(text));
     return e->row % 5 == 4 ? stk_err_set(err, -EINVAL, "no") : 0;
 }
 

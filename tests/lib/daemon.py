@@ -44,10 +44,11 @@ def stoker(d, *words, code=0, env=None):
 
 
 class Daemon:
-    def __init__(self, folder, gpus=4, config=None, listen="127.0.0.1:0", args=(), user=None, env=None):
+    def __init__(self, folder, gpus=4, config=None, listen="127.0.0.1:0", args=(), user=None, env=None, default_cpus=0):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.gpus, self.listen, self.args, self.user = gpus, listen, list(args), user
+        self.default_cpus = default_cpus  # 0: tests run more jobs at once than this machine has cores; None: as users have it
         self.env = {**os.environ, **(env or {})}
         self.short = pathlib.Path(tempfile.mkdtemp(prefix="stk-"))
         self.short.chmod(0o755)
@@ -60,7 +61,7 @@ class Daemon:
         self.reader = None
         self.banner, self.errors = [], []
         self.complaints = []  # of sanitizers, over all lives of the daemon
-        self.url = self.login = None
+        self.url = None
         if SANITIZED:  # into files, because shims outlive the daemon and its stderr
             self.reports = pathlib.Path(tempfile.mkdtemp(prefix="stk-reports-"))
             self.reports.chmod(0o777)
@@ -73,6 +74,8 @@ class Daemon:
         c = [str(STOKERD), "--state", str(self.state), "--socket", str(self.socket), "--listen", self.listen]
         if self.gpus is not None:
             c += ["--virtual-gpus", str(self.gpus)]
+        if self.default_cpus is not None:
+            c += ["--default-cpus", str(self.default_cpus)]
         c += ["--config", str(self.config or "/dev/null")]  # never the machine's own
         return c + self.args
 
@@ -80,7 +83,7 @@ class Daemon:
         """Returns when the daemon says that it is ready; raises with its words when it does not."""
         assert self.process is None or self.process.poll() is not None
         self.banner, self.errors = [], []
-        self.url = self.login = None
+        self.url = None
         extra = {"user": self.user} if self.user is not None else {}
         self.process = subprocess.Popen(self.command(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1,
                                         cwd=self.folder, env=self.env, start_new_session=True, **extra)
@@ -101,8 +104,6 @@ class Daemon:
         for line in self.banner:
             if m := re.match(r"\s+page\s+(http\S+)/$", line):
                 self.url = m[1]
-            if m := re.match(r"\s+log in\s+(\S+)$", line):
-                self.login = m[1]
         return self
 
     def _collect(self, stream, lines):
@@ -210,6 +211,11 @@ class Daemon:
     def tcp(self):
         host, port = self.url.split("//")[1].rsplit(":", 1)
         return host, int(port)
+
+    @property
+    def login(self):
+        """A link that logs browsers in, as often as wanted. What "stoker login" prints works once."""
+        return f"{self.url}/?token={self.post('/v1/tokens', {'name': 'tests'})['token']}"
 
     def web(self, token=None, timeout=PATIENCE_S):
         return Client(self.tcp, token=token, timeout=timeout)

@@ -272,6 +272,7 @@ int fx_update(struct fx *f, uint32_t job, int32_t priority, stk_time estimate)
     if (job < f->s->n_jobs) {
         ev.u.update.asked = f->s->terms[job].asked;
         ev.u.update.limit = f->s->terms[job].limit;
+        ev.u.update.plain = f->s->terms[job].plain;
     }
     return fx_apply(f, &ev);
 }

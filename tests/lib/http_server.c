@@ -4,7 +4,8 @@
  *     http_server SOCKET HOST:PORT [CERT KEY]
  *
  * Prints the address it listens on and "ready"; SIGTERM ends it. On TCP the token "good" is user 1,
- * "boss" is an admin. HTTP_MS in the environment: how long a request may take to arrive. */
+ * "boss" is an admin; the page's half "half" and the cookie's half "other" are a session of
+ * user 1. HTTP_MS in the environment: how long a request may take to arrive. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,10 +13,18 @@
 
 #include "api/http.h"
 
-static int identify(void *ctx, const struct stk_peer *peer, struct stk_who *ret)
+static int identify(void *ctx, const struct stk_peer *peer, struct stk_who *ret,
+                    struct stk_pass *ret_pass)
 {
     (void)ctx;
+    (void)ret_pass;
     *ret = (struct stk_who){.uid = peer->is_unix ? peer->uid : 1, .user = "somebody"};
+    if (peer->page) {
+        for (uint32_t i = 0; i < peer->cookies.n; i++)
+            if (strcmp(peer->page, "half") == 0 && strcmp(peer->cookies.value[i], "other") == 0)
+                return 0;
+        return -EACCES;
+    }
     if (!peer->is_unix && strcmp(peer->token, "good") != 0 && strcmp(peer->token, "boss") != 0)
         return -EACCES;
     ret->role = peer->is_unix || strcmp(peer->token, "boss") == 0 ? STK_ROLE_ADMIN : STK_ROLE_USER;
@@ -76,15 +85,19 @@ struct count {
     struct stk_request *req;
     uint64_t at, to;
     uv_timer_t *timer;
-    bool slept;
+    bool slept, said_bye;
 };
 
 static ssize_t fill(void *ctx, char *buf, size_t max, bool stopping)
 {
     struct count *c = ctx;
 
-    if (stopping)
+    if (stopping && c->said_bye)
+        return STK_STREAM_END;
+    if (stopping) {
+        c->said_bye = true;
         return snprintf(buf, max, "stopping\n");
+    }
     if (c->at >= c->to)
         return STK_STREAM_END;
     c->slept = c->at % 10 == 5 && !c->slept;

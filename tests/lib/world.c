@@ -130,6 +130,12 @@ void world_policies(struct world *w, struct stk_rng *r)
 
         w->terms = percent(&side, 50);
     }
+    if (stk_preempt_find(w->setup.preempt)->room) {
+        struct stk_rng side = *r;
+
+        stk_rng_init(&side, stk_rng_next(&side) + 7);
+        w->no_class = percent(&side, 50);
+    }
     w->setup.params = w->params;
     w->setup.forget = percent(r, 30);
     w->setup.retain = below(r, 4);
@@ -527,6 +533,30 @@ void world_delays(struct world *w, struct stk_rng *r)
     w->setup.seed = stk_rng_next(r);
 }
 
+/* Where GPUs are reserved they are also kept free for jobs that have waited. */
+static void some_drains(struct world *w, const struct stk_rng *r)
+{
+    struct stk_rng side = *r;
+    const uint32_t after = below(&side, 20);
+    const uint32_t limit = 1 + below(&side, 60);
+    const uint32_t most = 1 + below(&side, 3);
+
+    if (w->booked && w->setup.params == w->params)
+        (void)snprintf(w->params + strlen(w->params), sizeof(w->params) - strlen(w->params),
+                       " drain.after_s=%u drain.limit_s=%u drain.most=%u drain.share=%s", after,
+                       limit, most, limit % 3 ? "1" : "0.4");
+}
+
+void world_make(struct world *w, struct stk_rng *r, uint64_t seed)
+{
+    *w = (struct world){.exact = false};
+    stk_rng_init(r, seed);
+    world_policies(w, r);
+    world_cluster(w, r);
+    world_delays(w, r);
+    some_drains(w, r);
+}
+
 const char *world_name(const struct world *w)
 {
     static char text[256];
@@ -698,6 +728,12 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
         spec.terms.asked = percent(&side, 40) ? (stk_time)below(&side, 60) * STK_SECOND : 0;
         spec.terms.limit = percent(&side, 40) ? (stk_time)below(&side, 200) * STK_SECOND : 0;
         spec.terms.limit = percent(&side, 5) ? STK_MAX_DURATION : spec.terms.limit;
+    }
+    if (w->no_class) {
+        struct stk_rng side = *r; /* worlds without stay what they were */
+
+        stk_rng_init(&side, stk_rng_next(&side) + 8);
+        spec.terms.plain = percent(&side, 50);
     }
     if (w->booked) {
         struct stk_rng side = *r; /* worlds without stay what they were */
@@ -979,6 +1015,9 @@ void world_set(const struct fx *f, struct stk_rng *r, struct stk_set *ret)
         ret->row = below(r, f->s->n_nodes);
         ret->value = below(r, f->s->n_pools);
         ret->evict = percent(r, 60);
+        break;
+    case STK_SET_CLOCK:
+        ret->value = (int64_t)below(r, 100) * STK_SECOND;
         break;
     case STK_SET_MOVE:
     case STK_SET_KIND_MAX:

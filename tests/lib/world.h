@@ -31,6 +31,7 @@ struct world {
     bool terms;     /* ... and are in groups that must stay up, and the like */
     bool booked;    /* ... and GPUs are reserved for some of them */
     bool sets;      /* ... and are confined to sets of nodes, which change */
+    bool no_class;  /* ... and some are plain: their users may not preempt by class */
     bool exact;     /* estimates are right */
 };
 
@@ -54,6 +55,8 @@ void world_within_limits(const struct fx *f);
 /* What nodes draw; where the policy may have one, a cap. After the cluster. */
 void world_power(struct world *w, struct stk_rng *r);
 void world_delays(struct world *w, struct stk_rng *r);
+/* All of these, from the seed. */
+void world_make(struct world *w, struct stk_rng *r, uint64_t seed);
 const char *world_name(const struct world *w); /* for messages; until the next call */
 
 /* A job that is well formed, though perhaps too large for its pool. Dependencies are on jobs that

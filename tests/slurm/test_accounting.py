@@ -169,4 +169,4 @@ def test_what_stoker_sends_is_booked_to_its_account(cluster, tmp_path):
             d.wait(n)
         assert d.job(d.submit(command=["/bin/true"], account="nlp-2024"))["tenant"] == "text"
         refused = d.client().post("/v1/jobs", {"command": ["/bin/true"], "account": "nobodys"})
-        assert refused.status == 400 and "root is not a member of theirs" in refused.message
+        assert refused.status == 422 and "root is not a member of theirs" in refused.message

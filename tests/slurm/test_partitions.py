@@ -82,9 +82,9 @@ def test_a_gang_has_room_in_its_own_partition_alone(daemon):
     assert sorted(p["node"] for p in daemon.until(other, "running")["pieces"]) == ["n1", "n2"]
     for more in ({"tasks": 3}, {"nodelist": ["n3"]}):
         answer = daemon.client().post("/v1/jobs", {"command": SLEEP, "gpus": 4, "pool": "a", "workdir": "/tmp", **more})
-        assert answer.status == 400 and "its pool" in answer.json["error"]["message"], answer
+        assert answer.status == 422 and "its pool" in answer.json["error"]["message"], answer
     answer = daemon.client().post("/v1/jobs", {"command": SLEEP, "pool": "d", "workdir": "/tmp"})
-    assert answer.status == 400 and 'no pool "d"; there are: a, b, c' in answer.json["error"]["message"], answer
+    assert answer.status == 422 and 'no pool "d"; there are: a, b, c' in answer.json["error"]["message"], answer
 
 
 def test_a_queue_may_be_one_of_the_partitions(daemon, cluster):
@@ -92,7 +92,7 @@ def test_a_queue_may_be_one_of_the_partitions(daemon, cluster):
     job = daemon.until(daemon.submit(command=SLEEP, gpus=4, queue="later"), "running")
     assert job["node"] in ("n2", "n3") and show(cluster, job["slurm"]["job"])["Partition"] == "b"
     answer = daemon.client().post("/v1/jobs", {"command": SLEEP, "gpus": 4, "queue": "later", "pool": "a"})
-    assert answer.status == 400 and "pool b" in answer.json["error"]["message"]
+    assert answer.status == 422 and "pool b" in answer.json["error"]["message"]
 
 
 def test_how_long_a_job_may_run_is_its_own_partitions(daemon, cluster):
@@ -195,4 +195,28 @@ def test_another_order_of_the_partitions_is_refused(tmp_path):
         d.config.write_text(d.config.read_text().replace("[b, a]", "[a]"))  # without the last
         d.start()
         assert d.until(job["id"], "running")["slurm"]["job"] == job["slurm"]["job"]
+        clear(d, cluster)
+
+
+def test_a_partition_that_has_jobs_cannot_be_left_out(tmp_path):
+    extra = "PartitionName=a Nodes=n1 State=UP\nPartitionName=b Nodes=n2 State=UP"
+    with (slurm.Cluster(tmp_path / "slurm", nodes=2, gpus=4, extra=extra) as cluster,
+          slurm_daemon(tmp_path / "d", cluster, partitions="a, b") as d):
+        runs = d.until(d.submit(command=SLEEP, gpus=4, pool="b"), "running")
+        held = d.submit(command=SLEEP, gpus=4, pool="b", hold=True)
+        d.kill()
+        with_both = d.config.read_text()
+        d.config.write_text(with_both.replace("[a, b]", "[a]"))
+        with pytest.raises(RuntimeError, match="partition b has 2 jobs that have not ended.*put it back"):
+            d.start()
+        d.config.write_text(with_both)
+        d.start()
+        assert d.until(runs["id"], "running")["slurm"]["job"] == runs["slurm"]["job"]
+        for n in (runs["id"], held):
+            d.post(f"/v1/jobs/{n}/cancel")
+            d.wait(n)
+        d.kill()
+        d.config.write_text(with_both.replace("[a, b]", "[a]"))
+        d.start()
+        assert nodes(d, d.submit(command=SLEEP, gpus=4)) == ["n1"]
         clear(d, cluster)

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Users' own jobs, at moments that only a Slurm which the test plays can show."""
+import os
+
 import pytest
 from daemon import STOKERD
 from fake_slurm import FakeSlurm
+from patience import until
 
+OTHER = 65534
 pytestmark = pytest.mark.skipif(not STOKERD.exists(), reason="not built")
 
 
@@ -75,3 +79,19 @@ def test_what_stoker_refused_it_takes_when_it_can(tmp_path):
         own(slurm, 8, refusal)
         own(slurm, 7, words, state="cancelled")
         assert slurm.expect("update")["admin_comment"].startswith(words[:40])
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root: the job is another user's")
+def test_a_qos_that_its_user_may_not_use_is_left_out_and_said(slurm):
+    """A plain user's QOS means a critical queue."""
+    n, _ = taken(slurm, 7, uid=OTHER, qos="reserved")
+    job = slurm.daemon.job(n)
+    assert (job["queue"], job["tier"], job["state"]) == ("standard", "standard", "waiting")
+    assert "may not use critical in queue reserved" in job["warning"]
+    high, mark = taken(slurm, 8, uid=OTHER, qos="express")
+    assert slurm.daemon.job(high)["queue"] == "express" and slurm.daemon.job(high)["spec"]["plain"] is True
+    roots, _ = taken(slurm, 9, qos="reserved")
+    assert slurm.daemon.job(roots)["tier"] == "critical"
+    own(slurm, 8, mark, uid=OTHER, qos="reserved")
+    until(lambda: "may not use critical" in (slurm.daemon.job(high).get("warning") or ""), say="the refusal is said")
+    assert slurm.daemon.job(high)["tier"] == "standard"

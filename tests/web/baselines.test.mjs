@@ -103,7 +103,7 @@ describe("baselines", { timeout: 1200000 }, () => {
             await v.page.goto(`${d.url}/#/baselines`);
             await row("wait, mean", v.page).waitFor();
             for (const name of ["Mark", "Delete", "Add"]) assert.equal(await v.page.getByRole("button", { name, exact: true }).count(), 0, name);
-            const status = await v.page.evaluate(async () => (await fetch("/v1/baselines", { method: "POST", body: JSON.stringify({ name: "x", since: 1 }) })).status);
+            const status = await v.page.evaluate(async () => (await fetch("/v1/baselines", { method: "POST", headers: { "Stoker-Session": localStorage.getItem("stoker.session") }, body: JSON.stringify({ name: "x", since: 1 }) })).status);
             assert.equal(status, 403);
             assert.deepEqual(await v.axe(), []);
         } finally {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // daemon.mjs - a real daemon for the tests of the dashboard, with a state folder of its own.
 //
-//     const d = await Daemon.start({ gpus: 4, config: "..." }); // gpus: "20x8" for 20 machines; bin: other programs
+//     const d = await Daemon.start({ gpus: 4, config: "..." }); // gpus: "20x8" for 20 machines; bin: other programs; host: to listen on
 //     const id = await d.submit({ command: ["/bin/sleep", "60"], gpus: 1 });
 //     await d.close();      // its jobs too
 import { spawn } from "node:child_process";
@@ -50,7 +50,7 @@ export class Daemon {
 
     /** Starts it; after the first time on the same port, so that a browser finds it again: so it is none that the kernel gives to anybody who connects meanwhile. */
     run() {
-        const args = ["--state", join(this.folder, "state"), "--socket", this.socket, "--listen", `127.0.0.1:${this.port}`, "--config", join(this.folder, "stoker.yaml")];
+        const args = ["--state", join(this.folder, "state"), "--socket", this.socket, "--listen", `${this.options.host ?? "127.0.0.1"}:${this.port}`, "--config", join(this.folder, "stoker.yaml"), "--default-cpus", String(this.options.defaultCpus ?? 0)];
         if (this.options.gpus !== undefined) args.push("--virtual-gpus", String(this.options.gpus));
         this.process = spawn(join(this.options.bin ?? BUILD, "stokerd"), args, { cwd: this.folder, env: { ...process.env, ...this.options.env }, stdio: ["ignore", "pipe", "pipe"] });
         this.errors = "";
@@ -61,9 +61,13 @@ export class Daemon {
                 text += x;
                 if (!/^ready$/m.test(text)) return;
                 this.url = /^\s+page\s+(http\S+)\/$/m.exec(text)[1];
-                this.login = /^\s+log in\s+(\S+)$/m.exec(text)?.[1];
                 this.port = Number(new URL(this.url).port);
-                resolve(this);
+                // A link that logs in as often as a test wants; those that people get work once (link()).
+                if (this.login) return resolve(this);
+                this.ask("POST", "/v1/tokens", { name: "tests" }).then(({ token }) => {
+                    this.login = `${this.url}/?token=${token}`;
+                    resolve(this);
+                }, reject);
             });
             this.process.on("close", (code) => reject(new Error(`stokerd: exit ${code}: ${text}${this.errors}`)));
         });
@@ -96,6 +100,11 @@ export class Daemon {
 
     get(path) {
         return this.ask("GET", path);
+    }
+
+    /** What "stoker login" prints. */
+    async link() {
+        return (await this.ask("POST", "/v1/login/code")).url;
     }
 
     async submit(job) {

@@ -33,6 +33,9 @@ describe("the map", () => {
         map = await import(`data:text/javascript;base64,${Buffer.from(made.outputFiles[0].text).toString("base64")}`);
     });
 
+    /** A part that is filled: in the colour of a tenant or a job, not in one of the inks. */
+    const filled = (x) => x.what === "rect" && !Object.values(INK).includes(x.colour);
+
     /** What is drawn of one GPU, in a cell and in a card. */
     function drawn(g, mode = "tenant") {
         const out = {};
@@ -47,14 +50,14 @@ describe("the map", () => {
     it("parts of a GPU and MIG slices are as high, or as wide, as what they have of it", () => {
         const share = (job, gpus, tenant) => ({ job, user: "u", tenant, gpus, mem_mib: null, share: "mig" });
         const { card, cell } = drawn(gpu(0, { state: "busy", job: 1, user: "u", shares: [share(1, 3 / 7, "vision"), share(2, 1 / 7, "speech")] }));
-        const parts = (d, side) => d.done.filter((x) => x.what === "rect" && x.colour.startsWith("#")).map((x) => x[side]);
+        const parts = (d, side) => d.done.filter(filled).map((x) => x[side]);
         assert.equal(cell.size.w < 100, true);
         const high = parts(cell, "h"), wide = parts(card, "w");
         assert.equal(high.length, 2);
         assert.ok(Math.abs(high[0] - (3 / 7) * cell.size.h) <= 1.01 && Math.abs(high[1] - (1 / 7) * cell.size.h) <= 1.01, `${high} of ${cell.size.h}`);
         assert.equal(wide.length, 2);
         assert.ok(Math.abs(wide[0] - (3 / 7) * card.size.w) <= 1.01 && Math.abs(wide[1] - (1 / 7) * card.size.w) <= 1.01);
-        const colours = new Set(cell.done.filter((x) => x.what === "rect" && x.colour.startsWith("#")).map((x) => x.colour));
+        const colours = new Set(cell.done.filter(filled).map((x) => x.colour));
         assert.equal(colours.size, 2, "each in the colour of its tenant");
     });
 

@@ -173,7 +173,7 @@ describe("pages", { timeout: 1200000 }, () => {
         await b.page.locator(".heat tbody td").nth(7 * 24 - 1).waitFor();
         assert.equal(await b.page.locator(".heat tbody td").count(), 7 * 24);
         await b.page.getByRole("heading", { name: "What could be better" }).waitFor();
-        await b.page.getByRole("button", { name: "Given" }).click();
+        await b.page.getByRole("button", { name: "Allocated" }).click();
         await b.page.getByRole("button", { name: "7 days" }).click();
         await clean();
         await b.shot("usage-light", { fullPage: true });

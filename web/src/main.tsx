@@ -5,10 +5,11 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import "./style.css";
 import { Alerts } from "./alerts";
 import { logIn, logOut } from "./lib/api";
+import { given } from "./lib/session";
 import { clockSeconds, span } from "./lib/format";
 import { link } from "./lib/live";
 import { useTick } from "./lib/store";
-import { askLogin, begin, session, unreachable } from "./lib/world";
+import { askLogin, begin, enter, leave, session, unreachable } from "./lib/world";
 import { BaselinesPage } from "./pages/baselines";
 import { ClusterPage } from "./pages/cluster";
 import { JobPage } from "./pages/job";
@@ -53,9 +54,10 @@ function LinkState() {
     const l = link.use();
     useTick(1000);
     if (l.state === "live") return <span class="link live" title="Shown as it happens"><i aria-hidden="true" />live</span>;
+    if (l.state === "off") return <span class="link"><i aria-hidden="true" />logged out</span>;
     if (l.state === "connecting") return <span class="link"><i aria-hidden="true" />connecting</span>;
     const ago = Date.now() / 1000 - l.since / 1000;
-    return <span class="link stale" title={l.text}><i aria-hidden="true" />stale since {clockSeconds(l.since / 1000)} ({span(ago)})</span>;
+    return <span class="link stale" title={l.text}><i aria-hidden="true" />reconnecting, stale since {clockSeconds(l.since / 1000)} ({span(ago)})</span>;
 }
 
 function ThemeSwitch() {
@@ -73,10 +75,10 @@ function Login() {
     if (!s?.asked) return null;
     const go = async (e: Event) => {
         e.preventDefault();
-        if (!token.trim()) return setError("Paste a token first.");
+        if (!token.trim()) return setError("Paste a link or a token first.");
         setBusy(true);
         try {
-            await logIn(token.trim());
+            await logIn(given(token));
             setToken("");
             await begin();
         } catch (x) {
@@ -88,10 +90,10 @@ function Login() {
         <dialog ref={ref} aria-labelledby="login" class="login" onClose={() => askLogin(false)}>
             <form onSubmit={go}>
                 <h2 id="login">Log in</h2>
-                <p>On the machine that runs stoker, <code>stoker token create</code> prints a token, and a link that logs a browser in.</p>
-                <label for="token">Token</label>
-                <input id="token" type="password" autocomplete="off" spellcheck={false} value={token} onInput={(e) => { setToken(e.currentTarget.value); setError(""); }} aria-describedby="login-error" aria-invalid={error !== ""} />
-                <p id="login-error" class="bad" role="alert">{error}</p>
+                <LoginHelp />
+                <label for="token">Link or token</label>
+                <input id="token" type="password" autocomplete="off" spellcheck={false} value={token} onInput={(e) => { setToken(e.currentTarget.value); setError(""); }} aria-describedby="login-error" aria-invalid={(error || s.wrong || "") !== ""} />
+                <p id="login-error" class="bad" role="alert">{error || s.wrong}</p>
                 <div class="actions">
                     <button type="button" onClick={() => askLogin(false)}>Not now</button>
                     <button type="submit" class="primary" disabled={busy}>Log in</button>
@@ -101,13 +103,39 @@ function Login() {
     );
 }
 
+function LoginHelp() {
+    return <p>On the machine that runs stoker, <code>stoker login</code> prints a link. Open it in this browser, or paste it here. A token does as well.</p>;
+}
+
+/** In place of a page, where nothing is seen without a login. */
+function Closed(p: { ended?: boolean }) {
+    return (
+        <div class="empty">
+            <h1>{p.ended ? "You are logged out" : "Log in to see this cluster"}</h1>
+            {p.ended && <p>Your session has ended or was revoked.</p>}
+            <LoginHelp />
+            <p><button type="button" class="primary" onClick={() => askLogin(true)}>Log in</button></p>
+        </div>
+    );
+}
+
+/** Above a page that shows what anybody on this machine may see. */
+function Ended() {
+    return (
+        <div class="ended" role="status">
+            <span>You are logged out: your session has ended or was revoked. This is what anybody on this machine may see.</span>
+            <button type="button" onClick={() => askLogin(true)}>Log in again</button>
+        </div>
+    );
+}
+
 function Me() {
     const you = session.use()?.health.you;
     if (!you) return <button type="button" class="primary" onClick={() => askLogin(true)}>Log in</button>;
     return (
         <span class="me">
             <span title={`You are ${you.role} here`}>{you.user}<small>{you.role}</small></span>
-            <button type="button" class="plain" onClick={() => void logOut().then(begin)}>Log out</button>
+            <button type="button" class="plain" onClick={() => void logOut().then(leave)}>Log out</button>
         </span>
     );
 }
@@ -132,9 +160,11 @@ function Frame() {
                 <div class="right"><LinkState /><ThemeSwitch /><Me /></div>
             </header>
             {s?.health.you && <Alerts />}
+            {s?.ended && !s.closed && <Ended />}
             <main id="main" tabIndex={-1}>
                 {gone && !s ? <div role="alert"><Empty whole title="The daemon cannot be reached">{gone}. Trying again.</Empty></div>
                     : !s ? <p class="banner">Loading</p>
+                    : s.closed ? <Closed ended={s.ended} />
                     : here ? <here.page arg={at.arg} /> : <Empty whole title={`There is no page “${at.path}”`} />}
             </main>
             <footer>{s?.health.version && <>stoker {s.health.version} · policy {s.health.policy}{s.health.virtual && " · virtual GPUs: processes are real, only the devices are pretended"}</>}</footer>
@@ -145,5 +175,5 @@ function Frame() {
     );
 }
 
+void enter(); // first of all: it takes a login out of the address
 render(<Frame />, document.getElementById("app") as HTMLElement);
-void begin();

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpus.c - what a job has of its GPUs: which, how much of each, and how its supervisor is told. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/local/inner.h"
@@ -10,34 +12,74 @@ static json_t *show_gpu(const struct stk_local_gpu *g)
                      g->uuid);
 }
 
+/* The GPUs of a piece, as places in the table. */
+static uint64_t places_of(const struct stk_local *m, const struct stk_piece *p)
+{
+    const uint32_t shift = p->node.i * m->cfg.per_node;
+
+    return shift < 64 ? p->mask << shift : 0;
+}
+
 /* Tasks take their GPUs in this order, and the core counts tasks by the order of its pieces. */
 static json_t *list_spread(const struct stk_local *m, const struct stk_start *s)
 {
     json_t *list = json_array();
 
     for (uint32_t i = 0; i < s->n_pieces; i++)
-        for (uint64_t left = s->pieces[i].mask; left; left &= left - 1)
+        for (uint64_t left = places_of(m, &s->pieces[i]); left; left &= left - 1)
             (void)json_array_append_new(list, show_gpu(&m->gpus[__builtin_ctzll(left)]));
     return list;
 }
 
+/* sys/jobnodes.h: pieces of one node that follow each other are one. */
+static json_t *list_nodes(const struct stk_local *m, const struct stk_start *s)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    json_t *v = NULL;
+
+    for (uint32_t i = 0, next; f && i < s->n_pieces; i = next) {
+        const char *comma = "";
+        uint32_t tasks = 0;
+
+        for (next = i; next < s->n_pieces && s->pieces[next].node.i == s->pieces[i].node.i; next++)
+            tasks += s->pieces[next].tasks;
+        (void)fprintf(f, "%s%s:%u:", i ? ";" : "", m->cfg.nodes(m->cfg.ctx, s->pieces[i].node.i),
+                      tasks);
+        for (uint32_t k = i; k < next; k++)
+            for (uint64_t left = places_of(m, &s->pieces[k]); left; left &= left - 1) {
+                (void)fprintf(f, "%s%d", comma, __builtin_ctzll(left));
+                comma = ",";
+            }
+    }
+    if (f && fclose(f) == 0)
+        v = json_string(text);
+    free(text);
+    return v;
+}
+
 void stk_local_set_mask(struct stk_local_job *j, const struct stk_start *s)
 {
+    json_decref(j->nodes);
+    j->nodes = j->m->cfg.nodes && s->n_pieces > 1 ? list_nodes(j->m, s) : NULL;
     json_decref(j->spread);
     j->spread = j->m->cfg.nodes && s->n_pieces > 1 ? list_spread(j->m, s) : NULL;
     j->node = s->n_pieces > 0 ? s->pieces[0].node.i : 0;
     j->mask = 0;
     j->real_gpus = false;
-    j->seat = s->share == STK_SHARE_TIME && !j->m->cfg.nodes;
+    j->seat = s->share == STK_SHARE_TIME && (!j->m->cfg.nodes || j->m->cfg.per_node);
     j->tasks = 0;
     j->milli = s->gpu_milli;
     j->mig = s->mig;
     j->share = s->share;
     j->gpu_mem_mib = s->gpu_mem_mib;
     for (uint32_t i = 0; i < s->n_pieces; i++) {
-        j->mask |= s->pieces[i].mask;
+        const uint64_t mask = places_of(j->m, &s->pieces[i]);
+
+        j->mask |= mask;
         j->tasks += s->pieces[i].tasks;
-        for (uint64_t left = s->pieces[i].mask; left; left &= left - 1)
+        for (uint64_t left = mask; left; left &= left - 1)
             j->slot[__builtin_ctzll(left)] = (uint8_t)s->pieces[i].slot;
     }
     for (uint32_t i = 0; i < j->m->cfg.n_gpus; i++)

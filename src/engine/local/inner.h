@@ -34,6 +34,9 @@ enum stk_where {
     STK_W_ENDED /* EXITED was emitted */
 };
 
+#define STK_MARK_LEN 33 /* of a launch's secret, with the final zero */
+#define STK_RUN_NO_UID ((uid_t)-1)
+
 struct stk_run_task {
     pid_t pid;
     uint64_t start;
@@ -45,14 +48,15 @@ struct stk_run_task {
 struct stk_run {
     pid_t shim;
     char boot[STK_BOOT_ID_LEN];
-    char mark[64];
+    char mark[64]; /* of launches from before it was a secret: guessable */
+    uid_t uid;     /* whose processes these are; STK_RUN_NO_UID: not known */
     char cgroup[64];
     stk_lease_id lease; /* the last one it ran or slept under */
     bool begun, started, asleep, exited;
-    bool limited; /* 'left' of its time at 'at' */
-    stk_time left, at;
-    stk_time ran;   /* how long it had run then, without its sleep */
-    stk_time slept; /* Unix time: asleep since */
+    bool limited;      /* 'left' of its time at 'at' */
+    stk_time left, at; /* CLOCK_BOOTTIME; 0: an older shim did not say */
+    stk_time ran;      /* how long it had run then, without its sleep */
+    stk_time slept;    /* Unix time: asleep since */
     int64_t grace_ms;
     struct stk_run_task *tasks;
     uint32_t n_tasks;
@@ -60,7 +64,8 @@ struct stk_run {
     enum stk_cause cause;     /* exited */
     int32_t code;
     bool final;
-    stk_time ended; /* Unix time; 0: not known */
+    stk_time ended;      /* Unix time; 0: not known */
+    stk_time ended_boot; /* the same, since the machine was booted */
     char note[256];
     json_t *memo; /* what the shim was given to keep when it went to sleep */
 };
@@ -82,9 +87,10 @@ struct stk_local_job {
     bool wake_on_hello; /* resume as soon as the shim answers */
     bool asleep_wanted; /* the core has it suspended */
     struct stk_stop stop;
-    uint64_t mask;  /* GPUs it has now, or of several nodes that are pretended: indices of them */
+    uint64_t mask;  /* GPUs it has now, as places in the table */
     uint32_t node;  /* the first it has something of */
     json_t *spread; /* its GPUs, where they are of several nodes; else NULL */
+    json_t *nodes;  /* ... and those nodes (sys/jobnodes.h); else NULL */
     bool real_gpus;
     uint16_t milli, mig;  /* thousandths of each, 0: all of it; profile of an instance, 0: none */
     uint8_t share;        /* enum stk_share of a part */
@@ -108,7 +114,7 @@ struct stk_local_job {
     struct stk_run run;
     char sentence[256];
     int64_t kill_at;   /* orphaned and being stopped: ms; 0: not told yet */
-    stk_time limit_at; /* orphaned: when its time is over; 0: never */
+    stk_time limit_at; /* orphaned: when its time is over, CLOCK_BOOTTIME; 0: never */
     bool limit_said;   /* it may run for limit_ms (0: for ever), whatever it was started with */
     int64_t limit_ms;
     int64_t again_at; /* no room to resume it: ms when that is tried again; 0: not waiting */
@@ -141,7 +147,7 @@ struct stk_local {
     uv_timer_t *timer; /* runs while there are orphans, shims or starts to look at again */
     uv_timer_t *turns; /* runs while GPUs are shared in turns */
     uint64_t n_turns, switch_ms;
-    uint64_t mark_seed;
+    uint64_t label; /* of this daemon's cgroups: others have jobs of the same numbers */
     struct stk_local_mps *mps[64]; /* by GPU; NULL: it was never shared so */
     pid_t nursery;                 /* makes the shims; 0: none yet */
     int nursery_fd;
@@ -149,6 +155,7 @@ struct stk_local {
 
 /* local.c */
 stk_time stk_local_now(const struct stk_local *m);
+stk_time stk_local_boot_us(void); /* CLOCK_BOOTTIME */
 void stk_local_note(const struct stk_local_job *j, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 struct stk_local_job *stk_local_find(const struct stk_local *m, stk_job_number number);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "engine/local/inner.h"
@@ -90,6 +91,7 @@ struct stk_local_job *stk_local_job_new(struct stk_local *m, const struct stk_st
     stk_local_set_mask(j, s);
     if (!stray && enter(m, j) < 0) {
         json_decref(j->spread);
+        json_decref(j->nodes);
         free(j);
         return NULL;
     }
@@ -116,6 +118,7 @@ void stk_local_job_free(struct stk_local_job *j)
     stk_run_done(&j->run);
     stk_local_forget_spec(j);
     json_decref(j->spread);
+    json_decref(j->nodes);
     free(j->in);
     free(j->shown);
     free(j);
@@ -139,6 +142,25 @@ void stk_local_emit_started(struct stk_local_job *j)
     j->m->base.emit(j->m->base.emit_ctx, &ev);
 }
 
+stk_time stk_local_boot_us(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_BOOTTIME, &t);
+    return t.tv_sec * STK_SECOND + t.tv_nsec / 1000;
+}
+
+/* When it ended, by our time: its age is taken from CLOCK_BOOTTIME. */
+static stk_time end_of(const struct stk_local_job *j)
+{
+    const struct stk_run *r = &j->run;
+    const stk_time ago = stk_local_boot_us() - r->ended_boot;
+
+    if (!r->ended_boot || ago < 0 || (r->boot[0] != '\0' && strcmp(r->boot, j->m->boot) != 0))
+        return r->ended;
+    return stk_local_now(j->m) - ago;
+}
+
 void stk_local_emit_exited(struct stk_local_job *j, enum stk_cause cause, const char *sentence)
 {
     const struct stk_run *r = &j->run; /* of one that has not written its end: zeros */
@@ -149,7 +171,7 @@ void stk_local_emit_exited(struct stk_local_job *j, enum stk_cause cause, const 
                                  .u.exit = {.cause = cause,
                                             .code = r->code,
                                             .final = r->final && cause == r->cause,
-                                            .ended = r->ended}};
+                                            .ended = end_of(j)}};
 
     if (j->where == STK_W_ENDED)
         return;
@@ -488,7 +510,7 @@ int stk_engine_local_new(const struct stk_local_config *cfg, struct stk_engine *
     rc = rc < 0 ? rc : open_dirs(m, err);
     if (rc == 0 && stk_boot_id(m->boot) < 0)
         rc = stk_err_set(err, -EIO, "the system does not tell its boot id");
-    if (rc == 0 && getrandom(&m->mark_seed, sizeof(m->mark_seed), 0) < 0)
+    if (rc == 0 && getrandom(&m->label, sizeof(m->label), 0) < 0)
         rc = stk_err_set(err, -errno, "no random numbers");
     if (rc < 0) {
         close_local(&m->base);

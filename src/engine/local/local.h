@@ -21,7 +21,7 @@ struct stk_local_instance { /* a MIG instance that is there */
     const char *uuid;
 };
 
-struct stk_local_gpu { /* place in the table = bit in stk_piece.mask */
+struct stk_local_gpu { /* place in the table = bit in stk_piece.mask; see per_node */
     uint32_t index;    /* as NVML counts */
     uint32_t minor;    /* /dev/nvidiaMINOR */
     uint32_t mem_mib;
@@ -48,6 +48,9 @@ struct stk_local_config { /* strings and tables are copied */
     const char *node;       /* name of this machine */
     const struct stk_local_gpu *gpus;
     uint32_t n_gpus;
+    /* Where this machine pretends to be several, so many of the table are of the first, the next of
+     * the second, and so on. 0: each has all of them. */
+    uint32_t per_node;
     const char *cgroup;       /* parent of the jobs' cgroups; NULL: "stoker" */
     const char *cgroup_mode;  /* "auto" (when a limit asks for it), "always", "never"; NULL: auto */
     const char *const *env;   /* NAME, value, ..., NULL: put into every job's environment */
@@ -58,7 +61,7 @@ struct stk_local_config { /* strings and tables are copied */
     stk_time (*now)(void *ctx); /* Unix time, for events */
     /* Optional from here on; all are called with 'ctx'. */
     void *ctx;
-    /* Where this machine pretends to be several, their names. Each has the GPUs of the table. */
+    /* Where this machine pretends to be several, their names. */
     const char *(*nodes)(void *ctx, uint32_t node);
     /* A sentence about the job: how it ended, why it could not be suspended. */
     void (*note)(void *ctx, stk_job_number number, const char *sentence);

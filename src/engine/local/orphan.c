@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* orphan.c - processes whose shim was killed. They live on; nobody is their parent any more, so
- * they are found by what was written down about them: pids with start times, their sessions, the
- * mark in their environment, and everything below those. The job has ended when a look at the whole
+ * they are found by what was written down about them: pids with start times; processes of the job's
+ * user, not older than the job, that are in their sessions or have its secret in their environment;
+ * and everything below those. What other users write into an environment counts for nothing, and
+ * sessions whose number is used again are others'. The job has ended when a look at the whole
  * machine finds none. Until then its GPUs stay taken. Its time limit is ours to keep now. */
 #include <signal.h>
 #include <stdio.h>
@@ -39,6 +41,31 @@ static bool is_task(const struct stk_run *r, const struct stk_proc *p)
     return false;
 }
 
+/* Whether a process may be the job's at all: it is its user's and not older than its first task. */
+static bool may_be_its(const struct stk_run *r, const struct stk_proc *p)
+{
+    uint64_t first = UINT64_MAX;
+    uid_t uid;
+
+    for (uint32_t i = 0; i < r->n_tasks; i++)
+        if (r->tasks[i].pid && r->tasks[i].start < first)
+            first = r->tasks[i].start;
+    if (first != UINT64_MAX && p->start < first)
+        return false;
+    return r->uid == STK_RUN_NO_UID || (stk_proc_uid(p->pid, &uid) == 0 && uid == r->uid);
+}
+
+/* A process of the job by itself: one of its tasks, or of its session or with its mark. */
+static bool is_member(const struct stk_run *r, const struct stk_proc *p, const struct stk_proc *all,
+                      size_t n)
+{
+    if (is_task(r, p))
+        return true;
+    if (!of_session(r, p, all, n) && !(r->mark[0] && stk_proc_marked(p->pid, r->mark)))
+        return false;
+    return may_be_its(r, p);
+}
+
 /* All living processes of the job; the caller frees the list. */
 static int members(const struct stk_run *r, struct stk_proc **ret_list, size_t *ret_n)
 {
@@ -53,8 +80,7 @@ static int members(const struct stk_run *r, struct stk_proc **ret_list, size_t *
     for (size_t i = 0; mine && i < n; i++) {
         if (all[i].state == 'Z' || all[i].state == 'X')
             all[i].pid = 0;
-        if (all[i].pid && (is_task(r, &all[i]) || of_session(r, &all[i], all, n) ||
-                           (r->mark[0] && stk_proc_marked(all[i].pid, r->mark)))) {
+        if (all[i].pid && is_member(r, &all[i], all, n)) {
             mine[k++] = all[i];
             all[i].pid = 0;
         }
@@ -114,7 +140,7 @@ static bool look(struct stk_local_job *j, int64_t now)
 
     if (members(&j->run, &list, &n) < 0)
         return false;
-    if (n > 0 && !j->kill_at && j->limit_at && stk_local_now(j->m) >= j->limit_at) {
+    if (n > 0 && !j->kill_at && j->limit_at && stk_local_boot_us() >= j->limit_at) {
         j->final_cause = STK_CAUSE_TIMEOUT;
         stk_local_orphan_stop(j);
     }
@@ -201,7 +227,7 @@ void stk_local_orphan(struct stk_local_job *j)
     if (lost)
         j->final_cause = STK_CAUSE_EVICTED;
     if (j->run.limited && !asleep)
-        j->limit_at = j->run.at + j->run.left;
+        j->limit_at = (j->run.at ? j->run.at : stk_local_boot_us()) + j->run.left;
     stk_local_limit_orphan(j);
     (void)snprintf(j->sentence, sizeof(j->sentence),
                    "its supervisor was killed; its processes run on unwatched");
@@ -225,7 +251,7 @@ void stk_local_orphan_wake(struct stk_local_job *j)
 {
     signal_members(&j->run, SIGCONT, 0);
     j->run.asleep = false;
-    j->run.at = stk_local_now(j->m);
+    j->run.at = stk_local_boot_us();
     if (j->run.limited)
         j->limit_at = j->run.at + j->run.left;
     stk_local_limit_orphan(j);

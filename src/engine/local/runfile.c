@@ -73,11 +73,14 @@ static enum stk_cause cause_of(const json_t *v)
 
 static void apply_shim(struct stk_run *r, const json_t *rec)
 {
+    const json_t *uid = json_object_get(rec, "uid");
+
     r->begun = true;
     copy_text(r->boot, sizeof(r->boot), json_object_get(rec, "boot"));
     copy_text(r->mark, sizeof(r->mark), json_object_get(rec, "mark"));
     copy_text(r->cgroup, sizeof(r->cgroup), json_object_get(rec, "cgroup"));
     r->grace_ms = json_integer_value(json_object_get(rec, "grace_ms"));
+    r->uid = json_is_integer(uid) ? (uid_t)json_integer_value(uid) : STK_RUN_NO_UID;
 }
 
 /* Of its time; a record that says how long it has run says all there is. */
@@ -90,7 +93,7 @@ static void apply_limit(struct stk_run *r, const json_t *rec)
     r->limited = left != NULL;
     r->left = json_integer_value(left) * 1000;
     r->ran = json_integer_value(ran) * 1000;
-    r->at = json_integer_value(json_object_get(rec, "at"));
+    r->at = json_integer_value(json_object_get(rec, "boot_us"));
 }
 
 void stk_run_apply(struct stk_run *r, const json_t *rec)
@@ -127,6 +130,7 @@ void stk_run_apply(struct stk_run *r, const json_t *rec)
         r->cause = cause_of(json_object_get(rec, "cause"));
         r->code = (int32_t)json_integer_value(json_object_get(rec, "code"));
         r->ended = (stk_time)json_integer_value(json_object_get(rec, "ended_us"));
+        r->ended_boot = (stk_time)json_integer_value(json_object_get(rec, "boot_us"));
         r->final = json_is_true(json_object_get(rec, "final"));
         copy_text(r->note, sizeof(r->note), json_object_get(rec, "note"));
     }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -145,22 +146,37 @@ static json_t *env_object(const struct stk_local *m)
     return o;
 }
 
+/* A secret of this launch: 128 random bits, known to its processes and its run file. "": none can
+ * be had, and its processes are found without it. */
+static void make_mark(char ret[STK_MARK_LEN])
+{
+    unsigned char bytes[(STK_MARK_LEN - 1) / 2];
+
+    ret[0] = '\0';
+    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+        return;
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        (void)snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
+}
+
 static json_t *header(struct stk_local_job *j)
 {
     const struct stk_local *m = j->m;
     stk_job_number array = 0;
     uint32_t index = 0;
-    char mark[40];
+    char mark[STK_MARK_LEN], label[20];
     json_t *o;
 
-    (void)snprintf(mark, sizeof(mark), "%016llx-%u-%u", (unsigned long long)m->mark_seed, j->number,
-                   j->launch);
-    o = json_pack("{s:s,s:I,s:I,s:I,s:s,s:s,s:s,s:s,s:s,s:s,s:b,s:i,s:o,s:o}", "op", "launch",
+    make_mark(mark);
+    (void)snprintf(label, sizeof(label), "%016llx", (unsigned long long)m->label);
+    o = json_pack("{s:s,s:I,s:I,s:I,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:b,s:i,s:o,s:o}", "op", "launch",
                   "job", (json_int_t)j->number, "launch", (json_int_t)j->launch, "restarts",
-                  (json_int_t)j->restarts, "mark", mark, "node", stk_local_node(j), "boot", m->boot,
-                  "state", m->cfg.state_dir, "cgroup", m->cfg.cgroup, "cgroup_mode",
-                  m->cfg.cgroup_mode, "virtual", !j->real_gpus, "port", (int)j->port, "gpus",
-                  stk_local_gpu_list(j), "env", env_object(m));
+                  (json_int_t)j->restarts, "mark", mark, "label", label, "node", stk_local_node(j),
+                  "boot", m->boot, "state", m->cfg.state_dir, "cgroup", m->cfg.cgroup,
+                  "cgroup_mode", m->cfg.cgroup_mode, "virtual", !j->real_gpus, "port", (int)j->port,
+                  "gpus", stk_local_gpu_list(j), "env", env_object(m));
+    if (o && j->nodes)
+        (void)json_object_set(o, "nodes", j->nodes);
     if (o && j->milli)
         (void)json_object_set_new(o, "part", stk_local_part(j));
     if (o && m->cfg.array && m->cfg.array(m->cfg.ctx, j->number, &array, &index) && array) {

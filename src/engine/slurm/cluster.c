@@ -210,7 +210,7 @@ static int save_rows(const struct stk_slurm *m)
         (void)json_array_append_new(
             list, json_pack("{s:s,s:s,s:I,s:I,s:I,s:s}", "name", n->name, "type", n->gpu_type,
                             "gpus", (json_int_t)n->gpus, "cpus", (json_int_t)n->cpus, "mem_mib",
-                            (json_int_t)n->mem_mib, "pool", m->names[n->pool]));
+                            (json_int_t)n->mem_mib, "pool", stk_slurm_pools_name(m, n->pool)));
     }
     o = json_pack("{s:o,s:o}", "pools", stk_slurm_pools_show(m), "nodes", list);
     text = json_dumps(o, JSON_COMPACT);
@@ -237,15 +237,21 @@ static uint32_t kept_pool(const struct stk_slurm *m, const json_t *o)
     return row < m->n_partitions ? row : number < m->n_partitions ? number : 0;
 }
 
-/* Rows as they were; a file that is not there, or not to be read, is none. */
-static int load_rows(struct stk_slurm *m, struct stk_err *err)
+/* A file that is not there, or cannot be read, is none. */
+int stk_slurm_cluster_load(struct stk_slurm *m, struct stk_err *err)
 {
-    json_t *file = m->cfg.rows ? json_load_file(m->cfg.rows, 0, NULL) : NULL, *o;
-    const json_t *list = json_is_array(file) ? file : json_object_get(file, "nodes");
-    int rc = stk_slurm_pools_load(m, json_object_get(file, "pools"), err);
+    m->kept = m->cfg.rows ? json_load_file(m->cfg.rows, 0, NULL) : NULL;
+    return stk_slurm_pools_load(m, json_object_get(m->kept, "pools"), err);
+}
+
+/* Nodes have the rows that they had. */
+static int keep_nodes(struct stk_slurm *m, struct stk_err *err)
+{
+    const json_t *list = json_is_array(m->kept) ? m->kept : json_object_get(m->kept, "nodes"), *o;
+    int rc = 0;
     size_t i;
 
-    json_array_foreach(rc < 0 ? NULL : list, i, o)
+    json_array_foreach(list, i, o)
     {
         const char *name = json_string_value(json_object_get(o, "name")),
                    *type = json_string_value(json_object_get(o, "type"));
@@ -265,7 +271,8 @@ static int load_rows(struct stk_slurm *m, struct stk_err *err)
         n->mem_mib = (uint64_t)stk_whole(o, "mem_mib");
         n->pool = kept_pool(m, o);
     }
-    json_decref(file);
+    json_decref(m->kept);
+    m->kept = NULL;
     return rc;
 }
 
@@ -295,17 +302,12 @@ int stk_slurm_cluster_make(struct stk_slurm *m, struct stk_err *err)
 {
     int rc;
 
-    for (; m->names[m->n_partitions]; m->n_partitions++)
-        if (!stk_slurm_find_partition(m, m->names[m->n_partitions]))
+    for (const char *const *p = m->cfg.partitions; *p; p++)
+        if (!stk_slurm_find_partition(m, *p))
             return stk_err_set(err, -EINVAL,
                                "slurm.partitions: Slurm has no partition \"%s\"; sinfo lists them",
-                               m->names[m->n_partitions]);
-    if (m->n_partitions > STK_SLURM_PARTITIONS)
-        return stk_err_set(err, -EINVAL, "slurm.partitions: at most %d", STK_SLURM_PARTITIONS);
-    m->pools = calloc(m->n_partitions + 1, sizeof(*m->pools));
-    if (!m->pools)
-        return stk_err_set(err, -ENOMEM, "out of memory");
-    rc = load_rows(m, err);
+                               *p);
+    rc = keep_nodes(m, err);
     if (rc < 0)
         return rc;
     if (meet_all(m) < 0)
@@ -449,6 +451,7 @@ void stk_slurm_cluster_free(struct stk_slurm *m)
         free(m->nodes[i].name);
     free(m->nodes);
     free(m->pools);
+    json_decref(m->kept);
     free(m->use);
     free(m->changed);
     json_decref(m->rows);

@@ -66,7 +66,7 @@ void stk_slurm_import_put_mark(struct stk_slurm *m, const json_t *job,
     stk_slurm_mark_write(mk, m->cfg.mark, words, sizeof(words));
     stk_slurm_import_comment(m, job, words, !mk->by_user,
                              mk->by_user ? STK_SLURM_HELD_UNTIL
-                             : released  ? m->cfg.now(m->cfg.ctx) / STK_SECOND
+                             : released  ? stk_slurm_wall_s(m)
                                          : 0);
 }
 

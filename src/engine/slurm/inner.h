@@ -39,6 +39,7 @@ struct stk_slurm_job { /* that has a lease */
     uint32_t before;   /* restarts it had there under an earlier number */
     uint32_t uid;      /* of its user */
     bool exclusive;    /* it has its nodes for itself: Slurm gives it all their GPUs */
+    stk_time ended;    /* as Slurm told; 0: not, or just now */
     bool told_started, stopping, requeued, lost_once;
     struct stk_stop stop;
     enum stk_slurm_revive revive;
@@ -154,8 +155,11 @@ struct stk_slurm {
     struct stk_slurm_config cfg;
     char **own; /* strings of the configuration */
     uint32_t n_own;
-    const char **names; /* of the partitions; NULL ends them */
-    uint32_t n_partitions;
+    const char **listed;   /* partitions of the configuration; NULL ends them */
+    const char **names;    /* by row; NULL ends them; "": the partition is left out */
+    const char **left_out; /* by row: the name of a partition that is left out; NULL: it is not */
+    uint32_t n_partitions; /* rows */
+    json_t *kept;          /* what the file of rows has, until the nodes are made */
     /* cluster.c */
     struct stk_slurm_node *nodes;
     struct stk_slurm_use *use; /* by node */
@@ -221,6 +225,7 @@ struct stk_slurm {
 };
 
 int64_t stk_slurm_ms(void);
+int64_t stk_slurm_wall_s(const struct stk_slurm *m); /* Unix time, as Slurm has it */
 void stk_slurm_log(const struct stk_slurm *m, bool trouble, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -292,6 +297,8 @@ void stk_slurm_table_free(struct stk_slurm *m);
 
 /* ---- cluster.c ---- */
 
+/* Rows of partitions, from the file of rows and the configuration: before anything is told. */
+int stk_slurm_cluster_load(struct stk_slurm *m, struct stk_err *err);
 int stk_slurm_cluster_make(struct stk_slurm *m, struct stk_err *err);
 void stk_slurm_cluster_news(struct stk_slurm *m, const json_t *message);
 uint32_t stk_slurm_find_node(const struct stk_slurm *m, const char *name); /* n_nodes: none */
@@ -306,12 +313,13 @@ void stk_slurm_cluster_free(struct stk_slurm *m);
 
 /* Names of nodes to bits: the partitions that have them. O(nodes of all partitions). */
 json_t *stk_slurm_pools_members(const struct stk_slurm *m);
-/* The pools that were kept; then those of partitions that are new. -EINVAL: the partitions are in
- * another order now. */
+/* Rows and pools that were kept; then those of partitions that are new. -EINVAL: the partitions are
+ * in another order now, or the first is left out. */
 int stk_slurm_pools_load(struct stk_slurm *m, const json_t *kept, struct stk_err *err);
 void stk_slurm_pools_find(struct stk_slurm *m, json_t *in);
 json_t *stk_slurm_pools_show(const struct stk_slurm *m);
 uint32_t stk_slurm_pools_row(const struct stk_slurm *m, const char *name); /* UINT32_MAX: none */
+const char *stk_slurm_pools_name(const struct stk_slurm *m, uint32_t row); /* left out ones, too */
 /* The pool of a node that is in these partitions. */
 uint32_t stk_slurm_pools_of(struct stk_slurm *m, const char *node, uint64_t in);
 

@@ -12,6 +12,9 @@
 #include "sys/json.h"
 
 #define MOST_ODD 3u
+#define LATE                                                                                       \
+    (5 * STK_SECOND) /* an end that is told sooner is of now: Slurm tells whole seconds            \
+                      */
 
 bool stk_slurm_is(const json_t *job, const char *state)
 {
@@ -78,6 +81,28 @@ json_t *stk_slurm_id(const json_t *job)
     return json_string(id);
 }
 
+int64_t stk_slurm_wall_s(const struct stk_slurm *m)
+{
+    return (m->cfg.now(m->cfg.ctx) - (m->cfg.ahead ? m->cfg.ahead(m->cfg.ctx) : 0)) / STK_SECOND;
+}
+
+/* When it ended, by our time, where Slurm tells of it late; 0: now. Slurm's two times are of a
+ * clock that people set: how long it ran counts, and where that cannot be, how long ago it ended.
+ */
+static stk_time end_of(const struct stk_slurm *m, const struct stk_slurm_job *j, const json_t *job)
+{
+    const stk_time now = m->cfg.now(m->cfg.ctx),
+                   began = m->cfg.began ? m->cfg.began(m->cfg.ctx, j->number) : 0;
+    const int64_t started = stk_whole(job, "started"), ended = stk_whole(job, "ended");
+    stk_time end = began + (ended - started) * STK_SECOND;
+
+    if (began == 0 || started <= 0 || ended <= 0)
+        return 0;
+    if (end < began || end > now)
+        end = now - (stk_slurm_wall_s(m) - ended) * STK_SECOND;
+    return end >= began && now - end > LATE ? end : 0;
+}
+
 void stk_slurm_exited(struct stk_slurm *m, struct stk_slurm_job *j, enum stk_cause cause,
                       int32_t code, const char *sentence)
 {
@@ -85,7 +110,7 @@ void stk_slurm_exited(struct stk_slurm *m, struct stk_slurm_job *j, enum stk_cau
                            .type = STK_EV_EXITED,
                            .job = j->id,
                            .lease = j->lease,
-                           .u.exit = {.cause = cause, .code = code}};
+                           .u.exit = {.cause = cause, .code = code, .ended = j->ended}};
     struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
 
     if (j->where == STK_S_ENDED)
@@ -158,6 +183,7 @@ static void ended(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *jo
     if (j->stopping && cause != STK_CAUSE_OK && cause != STK_CAUSE_TIMEOUT &&
         (!j->imported || j->stop.cause == STK_CAUSE_CANCELLED))
         cause = j->stop.cause;
+    j->ended = end_of(m, j, job);
     stk_slurm_exited(m, j, cause, code, sentence);
 }
 

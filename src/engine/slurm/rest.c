@@ -155,7 +155,7 @@ void stk_slurm_rest_over(struct stk_slurm *m, const struct stk_slurm_job *j)
 static void rest(struct stk_slurm *m, const struct stk_slurm_job *j, const char *sentence)
 {
     struct stk_slurm_rest *r = stk_slurm_rest_find(m, j->number);
-    int64_t now_s = m->cfg.now(m->cfg.ctx) / STK_SECOND;
+    int64_t now_s = stk_slurm_wall_s(m);
     char text[600];
 
     if (!r || !m->cfg.rest)

@@ -257,11 +257,11 @@ static void keep_partitions(struct stk_slurm *m, const char *const *list, bool *
 
     while (list[n])
         n++;
-    m->names = calloc(n + 1, sizeof(*m->names));
-    *failed = *failed || !m->names;
-    for (uint32_t i = 0; m->names && i < n; i++)
-        m->names[i] = keep(m, list[i], failed);
-    m->cfg.partitions = m->names;
+    m->listed = calloc(n + 1, sizeof(*m->listed));
+    *failed = *failed || !m->listed;
+    for (uint32_t i = 0; m->listed && i < n; i++)
+        m->listed[i] = keep(m, list[i], failed);
+    m->cfg.partitions = m->listed;
 }
 
 /* Until all was told, or the program has said why it cannot. */
@@ -291,7 +291,9 @@ void stk_slurm_free(struct stk_slurm *m)
     for (uint32_t i = 0; i < m->n_own; i++)
         free(m->own[i]);
     free(m->own);
+    free(m->listed);
     free(m->names);
+    free(m->left_out);
     stk_lines_done(&m->lines);
     stk_slurm_later_drop(m);
     stk_mem_drop(&m->mem, &m->asks, &m->cap_asks, sizeof(*m->asks));
@@ -324,6 +326,7 @@ int stk_engine_slurm_new(const struct stk_slurm_config *cfg, struct stk_engine *
     rc = failed ? stk_err_set(err, -ENOMEM, "out of memory") : stk_slurm_link_open(m);
     if (rc < 0 && !failed)
         (void)stk_err_set(err, rc, "cannot start %s: %s", m->cfg.program, uv_strerror(rc));
+    rc = rc < 0 ? rc : stk_slurm_cluster_load(m, err); /* jobs that are told of have a row */
     rc = rc < 0 ? rc : wait_ready(m, err);
     rc = rc < 0 ? rc : stk_slurm_cluster_make(m, err);
     if (rc < 0) {
@@ -340,6 +343,13 @@ const char **stk_slurm_partitions(const struct stk_engine *e, uint32_t *ret_n)
 
     *ret_n = m->n_partitions;
     return m->names;
+}
+
+const char *stk_slurm_left_out(const struct stk_engine *e, uint32_t row)
+{
+    const struct stk_slurm *m = (const struct stk_slurm *)e;
+
+    return row < m->n_partitions ? m->left_out[row] : NULL;
 }
 
 const uint32_t *stk_slurm_pools(const struct stk_engine *e)

@@ -23,7 +23,10 @@ struct stk_slurm_config { /* strings are copied */
     const char *rows;              /* file that keeps the nodes in order; NULL: none */
     const char *gpu_type;          /* of nodes whose GPUs have a type each; NULL: "gpu" */
     uint32_t start_ms;             /* Slurm starts what it was told to within; 0: 30 s */
-    stk_time (*now)(void *ctx);    /* Unix time, for events */
+    stk_time (*now)(void *ctx);    /* the scheduler's time, for events */
+    stk_time (*ahead)(void *ctx);  /* by which that is ahead of the wall clock, which is Slurm's */
+    /* When the job's processes started, by the scheduler's time; 0: not known. */
+    stk_time (*began)(void *ctx, stk_job_number number);
     /* Optional from here on; all are called with 'ctx'. */
     void *ctx;
     void (*note)(void *ctx, stk_job_number number, const char *sentence);
@@ -101,6 +104,9 @@ int stk_engine_slurm_new(const struct stk_slurm_config *cfg, struct stk_engine *
 
 /* Names, and the pool of each; they live as long as the engine. */
 const char **stk_slurm_partitions(const struct stk_engine *e, uint32_t *ret_n);
+/* The name of a partition of the past that is in slurm.partitions no more; NULL: the row is none.
+ */
+const char *stk_slurm_left_out(const struct stk_engine *e, uint32_t row);
 const uint32_t *stk_slurm_pools(const struct stk_engine *e);
 const struct stk_slurm_node *stk_slurm_nodes(const struct stk_engine *e, uint32_t *ret_n);
 

@@ -3,6 +3,9 @@
  * come. The order a user gets who says nothing; with all priorities equal and no deadlines it is
  * fifo. Bad when the top never runs dry: nothing ages.
  *
+ * Where jobs preempt by level, the level comes before the priority. It makes a difference to plain
+ * jobs only (policy/preempt/levels.h): of all others the level follows from tier and priority.
+ *
  * Of jobs of the same priority those with a deadline come first, the earliest before the others, by
  * the minute. A job that would miss its deadline even if it started at once is as one without: it
  * would only make others late. When that is so is known by its estimate; without one, when the
@@ -22,12 +25,13 @@ static const struct stk_param params[] = {
 };
 
 #define MINUTE (60 * STK_SECOND)
-#define WITHOUT 27 /* bits for minutes; behind all of them */
+#define WITHOUT 26 /* bits for minutes; behind all of them */
 
 _Static_assert(STK_MAX_DURATION / MINUTE < INT64_C(1) << WITHOUT,
                "deadlines stay below priorities");
-_Static_assert((int64_t)STK_TIER_MAX * 4 * STK_MAX_PRIORITY < INT64_C(1) << (62 - WITHOUT),
-               "tiers and priorities fit above deadlines");
+_Static_assert((int64_t)STK_TIER_MAX *STK_LEVEL_MAX * 4 * STK_MAX_PRIORITY < INT64_C(1)
+                                                                                 << (63 - WITHOUT),
+               "tiers, levels and priorities fit above deadlines");
 
 struct priority {
     bool deadlines;
@@ -53,7 +57,8 @@ static bool in_time(const struct stk_job *j, stk_time now)
 
 static struct stk_key key(const void *st, const struct stk_job *j, stk_time now)
 {
-    const int64_t rank = -((int64_t)j->tier * 4 * STK_MAX_PRIORITY + j->priority);
+    const int64_t top = (int64_t)j->tier * STK_LEVEL_MAX + j->level;
+    const int64_t rank = -(top * 4 * STK_MAX_PRIORITY + j->priority);
 
     (void)st;
     return (struct stk_key){rank * (INT64_C(1) << WITHOUT) +

@@ -4,8 +4,8 @@
  *
  * Who gives way to a job that cannot start:
  *
- * - In its own tenant, jobs of lower levels (tier.c says what a level is); with reclaim.rank also
- *   those of worse rank.
+ * - In its own tenant, jobs of lower levels (levels.h: for a plain job, of lower tiers); with
+ * reclaim.rank also those of worse rank.
  * - To a job within a guarantee, whatever others have borrowed: jobs of tenants that are over their
  *   guarantees. Two tenants are compared below the one that both belong to.
  * - To a job of a tenant that has less than it is due, jobs of tenants that have more, as long as
@@ -109,6 +109,7 @@ struct question {
     const struct reclaim *r;
     struct stk_state *s;
     const struct stk_job *j;
+    uint32_t below; /* levels below this it may evict by level */
     stk_time now;
     uint64_t milli;
     uint32_t chain[STK_MAX_TENANT_DEPTH], depth; /* tenants, its own first */
@@ -288,7 +289,7 @@ static bool inside(const struct question *q, const struct stk_job *v)
 {
     bool own;
 
-    if (v->level < q->j->level)
+    if (v->level < q->below)
         return true;
     if (!q->r->rank || v->level > q->j->level)
         return false;
@@ -323,7 +324,7 @@ static bool may_go_outside(const struct question *q, const struct side *d, const
         return true;
     if ((int64_t)milli <= d->most && !just_started(q, v))
         return true;
-    if (q->r->across && d->level < q->j->level)
+    if (q->r->across && d->level < q->below)
         return !came_back(q, v);
     return q->r->rank && d->level == q->j->level && !q->own && v->rank > q->j->rank &&
            !came_back(q, v);
@@ -335,7 +336,7 @@ static bool may_go(const struct question *q, const struct side *d, const struct 
 {
     if (!q->s->fair)
         return v->tier != STK_TIER_CRITICAL &&
-               (v->level < q->j->level ||
+               (v->level < q->below ||
                 (q->r->rank && v->level == q->j->level && v->rank > q->j->rank));
     if (d->level + 1 == q->s->n_levels)
         return false; /* critical */
@@ -362,7 +363,7 @@ static void side(void *ctx, const struct stk_state *s, uint32_t tenant, uint32_t
 {
     struct question *q = ctx;
     const struct side *d = side_of(q, tenant, level);
-    const bool lower = level < q->j->level;
+    const bool lower = level < q->below;
 
     *ret = (struct stk_victim_side){.class = STK_VICTIM_NEVER, .most = UINT64_MAX};
     if (level + 1 == s->n_levels)
@@ -402,7 +403,7 @@ static void count(struct question *q, const struct stk_job *v, bool gone)
     q->side.known = false;
     for (uint32_t at = v->tenant + 1; at; at = s->tenants[at - 1].parent) {
         s->tenant_gone[at - 1] += gone ? milli : -milli;
-        if (v->level >= q->j->level)
+        if (v->level >= q->below)
             s->tenant_gone[s->n_tenants + at - 1] += gone ? milli : -milli;
     }
 }
@@ -442,7 +443,7 @@ static void add_tenant(const struct question *q, uint32_t t, struct most *m)
 {
     struct stk_state *s = q->s;
     const uint64_t used = *stk_tenant_used(s, t, STK_ALL_TYPES);
-    const uint64_t lower = used - stk_fair_level(s, t, q->j->level);
+    const uint64_t lower = used - stk_fair_level(s, t, q->below);
     const uint64_t borrowed = less(used, *stk_tenant_guarantee(s, t, STK_ALL_TYPES));
     uint64_t over = 0;
 
@@ -471,22 +472,22 @@ static bool anybody(const struct question *q)
     struct stk_state *s = q->s;
     const struct stk_pool *p = &s->pools[q->j->pool];
     struct most m = {0};
-    uint64_t below = 0, used;
+    uint64_t leased = 0, used;
     int64_t over;
 
-    for (uint32_t l = 0; l < q->j->level; l++)
-        below += p->level_leased[l];
+    for (uint32_t l = 0; l < q->below; l++)
+        leased += p->level_leased[l];
     if (p->n_leased == 0)
         return false;
     if (q->r->rank || (q->types && (q->r->move || !q->own)))
         return true;
     if (!s->fair)
-        return below > 0 && stk_evictable_could(s, q->j);
+        return leased > 0 && stk_evictable_could(s, q->j);
     for (uint32_t i = 0; i < s->n_tenants; i++)
         add_tenant(q, i, &m);
     if (q->types && enough(q, m.borrowed))
         return true;
-    if (below > 0 && enough(q, m.lower) && stk_evictable_could(s, q->j))
+    if (leased > 0 && enough(q, m.lower) && stk_evictable_could(s, q->j))
         return true;
     if (!q->s->by_due || !m.any_over)
         return false;
@@ -514,7 +515,9 @@ static void ask_about(struct question *q)
 
 static uint32_t room(const void *st, const struct stk_ask *ask, stk_job_id job)
 {
-    struct question q = {.r = st, .s = ask->s, .j = &ask->s->jobs[job.i], .now = ask->now};
+    const struct stk_job *j = &ask->s->jobs[job.i];
+    struct question q = {
+        .r = st, .s = ask->s, .j = j, .below = stk_evictable_below(ask->s, j), .now = ask->now};
     struct stk_victim_rule rule = {
         .ctx = &q, .side = side, .class = class_of, .add = add, .drop = drop};
     uint32_t n;
@@ -577,6 +580,7 @@ const struct stk_preempt_ops stk_preempt_reclaim = {
     .init = init,
     .levels = stk_levels_n,
     .level = stk_levels_of,
+    .below = stk_levels_below,
     .room = room,
     .fair = true,
     .by_due = by_due,

@@ -59,6 +59,62 @@ static void it_is_said_once_and_once_when_it_is_over(void **state)
     stk_alerts_done(&a);
 }
 
+static void the_job_is_the_one_of_the_text(void **state)
+{
+    struct stk_alerts a = {0};
+    struct stk_alert_seen s = {.kind = STK_ALERT_IDLE,
+                               .of = "",
+                               .text = "job 60 has waited",
+                               .job = 60,
+                               .node = "n1",
+                               .tenant = "red",
+                               .gpu = 1};
+    json_t *saved;
+
+    (void)state;
+    stk_alerts_see(&a, &s, NOW);
+    assert_int_equal(stk_alerts_look(&a, rules, CALM, NOW), 1);
+    saved = stk_alerts_save(&a);
+    json_decref(saved);
+    a.changed = false;
+    s.text = "job 64 has waited";
+    s.job = 64;
+    s.node = "n2";
+    s.tenant = "blue";
+    s.gpu = 2;
+    stk_alerts_see(&a, &s, NOW + S);
+    assert_int_equal(a.n, 1);
+    assert_string_equal(a.list[0].text, "job 64 has waited");
+    assert_int_equal(a.list[0].job, 64);
+    assert_string_equal(a.list[0].node, "n2");
+    assert_string_equal(a.list[0].tenant, "blue");
+    assert_int_equal(a.list[0].gpu, 2);
+    assert_true(a.changed);  /* to be kept over restarts */
+    assert_true(a.reworded); /* to be shown again */
+    stk_alerts_done(&a);
+}
+
+static void since_when_is_known_over_restarts_until_it_is_over(void **state)
+{
+    struct stk_alerts a = {0}, b = {0};
+    json_t *saved;
+
+    (void)state;
+    assert_int_equal(stk_alerts_since(&a, STK_ALERT_IDLE, "job 1"), 0);
+    see(&a, STK_ALERT_IDLE, "job 1", NOW);
+    assert_int_equal(stk_alerts_since(&a, STK_ALERT_IDLE, "job 1"), 0); /* not said yet */
+    (void)stk_alerts_look(&a, rules, CALM, NOW);
+    assert_int_equal(stk_alerts_since(&a, STK_ALERT_IDLE, "job 1"), NOW);
+    saved = stk_alerts_save(&a);
+    stk_alerts_load(&b, saved, NOW + 100 * S);
+    json_decref(saved);
+    assert_int_equal(stk_alerts_since(&b, STK_ALERT_IDLE, "job 1"), NOW);
+    (void)stk_alerts_look(&b, rules, CALM, NOW + 200 * S);
+    assert_int_equal(stk_alerts_since(&b, STK_ALERT_IDLE, "job 1"), 0);
+    stk_alerts_done(&a);
+    stk_alerts_done(&b);
+}
+
 static void what_must_hold_for_a_while_is_not_said_before(void **state)
 {
     struct stk_alerts a = {0};
@@ -169,6 +225,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_said_once_and_once_when_it_is_over),
+        cmocka_unit_test(the_job_is_the_one_of_the_text),
+        cmocka_unit_test(since_when_is_known_over_restarts_until_it_is_over),
         cmocka_unit_test(what_must_hold_for_a_while_is_not_said_before),
         cmocka_unit_test(a_message_that_failed_is_sent_again),
         cmocka_unit_test(a_restart_says_nothing_twice),

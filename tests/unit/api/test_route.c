@@ -57,6 +57,10 @@ static void methods_tell_routes_apart(void **state)
     assert_non_null(other);
     stk_route_allow(routes, "/v1/jobs", allow, sizeof(allow));
     assert_string_equal(allow, "GET, POST");
+    stk_route_allow(routes, "/v1/jobs/12", allow, sizeof(allow));
+    assert_string_equal(allow, "GET");
+    stk_route_allow(routes, "/v1/jobs/act", allow, sizeof(allow)); /* "act" is no {id} */
+    assert_string_equal(allow, "POST");
     assert_null(stk_route_find(routes, "GET", "/v2", &other));
     assert_null(other);
 }

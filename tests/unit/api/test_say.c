@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "api/say.h"
+#include "spec/ending.h"
 
 #define NOW (INT64_C(1700000000) * STK_SECOND) /* 22:13:20 UTC */
 
@@ -132,12 +133,12 @@ static void every_end_has_a_sentence(void **state)
     (void)state;
     for (int c = 0; c < STK_CAUSE_MAX; c++) {
         buf[0] = '\0';
-        stk_say_end((enum stk_cause)c, 3, buf, sizeof(buf));
+        stk_end_words((enum stk_cause)c, 3, buf, sizeof(buf));
         assert_true(strlen(buf) > 5);
     }
-    stk_say_end(STK_CAUSE_SIGNAL, 9, buf, sizeof(buf));
+    stk_end_words(STK_CAUSE_SIGNAL, 9, buf, sizeof(buf));
     assert_string_equal(buf, "was killed by signal 9 (KILL)");
-    stk_say_end(STK_CAUSE_SIGNAL, 200, buf, sizeof(buf));
+    stk_end_words(STK_CAUSE_SIGNAL, 200, buf, sizeof(buf));
     assert_string_equal(buf, "was killed by signal 200");
 }
 

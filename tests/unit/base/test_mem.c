@@ -62,11 +62,11 @@ static void without_memory_nothing_changes(void **state)
 static void an_error_is_a_code_and_a_sentence(void **state)
 {
     struct stk_err err = {{0}};
-    char long_word[400];
+    char long_word[600];
 
     (void)state;
     memset(long_word, 'x', sizeof(long_word));
-    long_word[399] = '\0';
+    long_word[599] = '\0';
     assert_int_equal(stk_err_set(NULL, -EINVAL, "nobody reads %s", "this"), -EINVAL);
     assert_int_equal(stk_err_set(&err, -ERANGE, "%d of %s", 3, "four"), -ERANGE);
     assert_string_equal(err.text, "3 of four");

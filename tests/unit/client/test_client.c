@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_client.c - the client against a daemon of canned answers: one thread that listens on a Unix
  * socket and gives the next answer of a list for every request. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -260,6 +262,41 @@ static void the_socket_is_looked_for_in_order(void **state)
     (void)unsetenv("STOKER_SOCKET");
 }
 
+static void advice_is_what_is_right_on_the_machine(void **state)
+{
+    char root[] = "/tmp/stk-root-XXXXXX", buf[256], path[128];
+    static const char *const folders[] = {"/lib", "/lib/systemd", "/lib/systemd/system"};
+
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    assert_false(stk_client_has_service(root));
+    assert_string_equal(stk_client_advice(root, STK_CLIENT_ROOT_SOCKET, buf, sizeof(buf)),
+                        "start one, as root, with: stoker serve");
+    for (size_t i = 0; i < 3; i++) {
+        (void)snprintf(path, sizeof(path), "%s%s", root, folders[i]);
+        assert_int_equal(mkdir(path, 0700), 0);
+    }
+    (void)snprintf(path, sizeof(path), "%s/lib/systemd/system/stoker.service", root);
+    assert_int_equal(close(open(path, O_CREAT | O_WRONLY, 0600)), 0);
+    assert_true(stk_client_has_service(root));
+    assert_string_equal(
+        stk_client_advice(root, STK_CLIENT_ROOT_SOCKET, buf, sizeof(buf)),
+        "start the service with: systemctl start stoker (its state: systemctl status stoker)");
+    assert_string_equal(stk_client_advice(root, "/tmp/mine.sock", buf, sizeof(buf)),
+                        "start one there with: stoker serve --socket /tmp/mine.sock");
+    (void)setenv("STOKER_SOCKET", "/tmp/mine.sock", 1);
+    assert_string_equal(stk_client_advice(root, "/tmp/mine.sock", buf, sizeof(buf)),
+                        "start one there with: stoker serve --socket /tmp/mine.sock "
+                        "(STOKER_SOCKET names this place)");
+    (void)unsetenv("STOKER_SOCKET");
+    (void)unlink(path);
+    for (size_t i = 3; i-- > 0;) {
+        (void)snprintf(path, sizeof(path), "%s%s", root, folders[i]);
+        (void)rmdir(path);
+    }
+    (void)rmdir(root);
+}
+
 static void words_are_escaped(void **state)
 {
     char buf[32], small[6];
@@ -279,6 +316,7 @@ int main(void)
         cmocka_unit_test(a_missing_daemon_is_a_sentence),
         cmocka_unit_test(time_limits_hold),
         cmocka_unit_test(the_socket_is_looked_for_in_order),
+        cmocka_unit_test(advice_is_what_is_right_on_the_machine),
         cmocka_unit_test(words_are_escaped),
     };
 

@@ -176,7 +176,8 @@ static void mistakes_are_named_with_their_line(void **state)
         "policy:\n  params:\n    las.nonsense: 3\n",
         "stoker.yaml:3: policy.params: there is no parameter \"las.nonsense\" (stoker sim --list "
         "shows all)");
-    refused("tls: {cert: /a.pem}\n", "stoker.yaml: tls: needs both cert and key");
+    refused("tls: {cert: /a.pem}\n",
+            "stoker.yaml:1: tls.cert: TLS needs both tls.cert and tls.key");
     refused("%YAML 1.2\n---\n", "stoker.yaml:1: YAML directives are not supported");
     refused("a: \x01\n", "stoker.yaml:1: expected text in UTF-8");
 }

@@ -200,7 +200,7 @@ static void no_more_victims_than_needed(void **state)
 
 /* ---- the counters say what a trial says ---- */
 
-/* Whether it fits when all of lower levels, and all that stop, are gone. */
+/* Whether it fits when all that it may evict, and all that stop, are gone. */
 static bool fits_alone(struct stk_state *s, const struct stk_job *j)
 {
     stk_txn_mark mark = stk_txn_begin(s);
@@ -210,7 +210,8 @@ static bool fits_alone(struct stk_state *s, const struct stk_job *j)
     for (uint32_t i = 0; i < s->n_jobs; i++) {
         const struct stk_job *v = &s->jobs[i];
 
-        if (v->lease && v->pool == j->pool && (v->state == STK_JOB_STOPPING || v->level < j->level))
+        if (v->lease && v->pool == j->pool &&
+            (v->state == STK_JOB_STOPPING || v->level < stk_evictable_below(s, j)))
             stk_txn_give_job(s, v);
     }
     fits = stk_place_try(s, j->shape, NULL, &n);
@@ -269,6 +270,7 @@ static void the_counters_say_what_a_trial_says(void **state)
         world_cluster(&w, &r);
         world_plain(&w); /* counters know GPUs only */
         w.exclusive = false;
+        w.no_class = seed % 5 < 2;
         world_delays(&w, &r);
         f = fx_new(&w.setup);
         f->on_turn = check_counters;

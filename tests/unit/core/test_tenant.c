@@ -449,7 +449,8 @@ static void use_is_known_again_after_loading(void **state)
         struct stk_event out[4];
 
         free_of_limits(&other[0], "default", STK_NONE);
-        free_of_limits(&other[1], "bob", STK_NONE);
+        free_of_limits(&other[1], "robert", STK_NONE);
+        other[1].was = "bob"; /* its jobs come along */
         free_of_limits(&other[2], "above", STK_NONE);
         free_of_limits(&other[3], "vision", 2);
         other[0].limit = 5000; /* less than what is there: it stays */

@@ -141,7 +141,52 @@ static void gpus_where_there_is_no_cpu(void **state)
     spec.demand.cpu_milli = 3000;
     (void)fx_submit(f, spec);
     fx_turn(f);
-    assert_int_equal(why(f, fx_submit(f, spec)).code, STK_WHY_CPU_MEM);
+    struct stk_reason r = why(f, fx_submit(f, spec));
+    assert_int_equal(r.code, STK_WHY_CPU_MEM);
+    assert_int_equal(r.unit, STK_UNIT_CPUS);
+    assert_int_equal(r.limit, 3000);
+    assert_int_equal(r.used, 1000);
+    fx_free(f);
+}
+
+static void refuse(struct fx *f, const struct stk_job_spec *spec, const char *text)
+{
+    assert_int_equal(fx_try_submit(f, spec), -ERANGE);
+    assert_string_equal(f->err.text, text);
+}
+
+static void refusals_name_the_resource_that_is_short(void **state)
+{
+    const struct stk_node_spec two[] = {{.gpus = 8, .cpu_milli = 2000, .mem_mib = 4096},
+                                        {.gpus = 4, .cpu_milli = 1000, .mem_mib = 8192}};
+    struct fx *f = fx_new(&(struct fx_setup){.nodes = two, .n_nodes = 1});
+    struct stk_job_spec spec = fx_job(1, 10);
+
+    (void)state;
+    spec.demand = (struct stk_demand){.tasks = 4, .gpus = 1, .gpu_types = 1, .cpu_milli = 1000};
+    refuse(f, &spec, "4 tasks need 4 CPUs; this machine has 2");
+    spec.demand.cpu_milli = 0;
+    spec.demand.mem_mib = 2048;
+    refuse(f, &spec, "4 tasks need 8 GiB of memory; this machine has 4");
+    spec.demand.mem_mib = 0;
+    spec.demand.gpus = 3;
+    refuse(f, &spec, "4 tasks need 12 GPUs; this machine has 8");
+    spec.demand = (struct stk_demand){.tasks = 1, .gpus = 1, .gpu_types = 1, .mem_mib = 9216};
+    refuse(f, &spec,
+           "asks for 9 GiB of memory on one node; the most that a node it may use has is "
+           "4 GiB of memory");
+    fx_free(f);
+    f = fx_new(&(struct fx_setup){.nodes = two, .n_nodes = 2});
+    spec.demand = (struct stk_demand){.tasks = 3, .gpus = 3, .gpu_types = 1, .cpu_milli = 1000};
+    assert_int_equal(fx_try_submit(f, &spec), 0);
+    spec.demand.tasks = 4;
+    refuse(f, &spec, "4 tasks need 4 CPUs; the cluster has 3");
+    spec.demand = (struct stk_demand){.tasks = 2, .gpus = 5, .gpu_types = 1};
+    refuse(f, &spec, "asks for 2 tasks of 5 GPUs each; the cluster can hold 1");
+    spec.demand = (struct stk_demand){.tasks = 1, .gpus = 6, .gpu_types = 1, .mem_mib = 8192};
+    refuse(f, &spec,
+           "asks for 6 GPUs and 8 GiB of memory on one node; there is enough of each, but not on "
+           "one node");
     fx_free(f);
 }
 
@@ -464,6 +509,7 @@ int main(void)
         cmocka_unit_test(too_few_gpus_or_only_fragments_of_them),
         cmocka_unit_test(no_rack_has_room),
         cmocka_unit_test(gpus_where_there_is_no_cpu),
+        cmocka_unit_test(refusals_name_the_resource_that_is_short),
         cmocka_unit_test(gpus_where_a_resource_is_short),
         cmocka_unit_test(behind_the_head_of_a_strict_queue),
         cmocka_unit_test(it_would_delay_a_promise),

@@ -495,12 +495,12 @@ static void an_image_is_run_by_the_users_runtime(void **state)
     log = told(&w, 1, w.home, "", 1, 1);
     assert_non_null(strstr(log, "run --rm --name stoker-1-5-0 --network=host --ipc=host "));
     assert_non_null(strstr(log, "--cgroups=disabled --ulimit nofile="));
-    assert_non_null(strstr(log, "--env TOKEN "));
-    assert_non_null(strstr(log, "--env CUDA_VISIBLE_DEVICES "));
-    assert_non_null(strstr(log, "--volume /run:/run ")); /* the daemon's socket */
+    assert_non_null(strstr(log, "--env=TOKEN "));
+    assert_non_null(strstr(log, "--env=CUDA_VISIBLE_DEVICES "));
+    assert_non_null(strstr(log, "--volume=/run:/run ")); /* the daemon's socket */
     assert_null(strstr(log, "abc"));
     assert_null(strstr(log, "--device")); /* virtual GPUs are numbers */
-    (void)snprintf(words, sizeof(words), "--workdir %s --rootfs %s:O train --lr 1 0\n", w.home,
+    (void)snprintf(words, sizeof(words), "--workdir=%s --rootfs -- %s:O train --lr 1 0\n", w.home,
                    w.home);
     assert_non_null(strstr(log, words));
     free(log);
@@ -524,15 +524,19 @@ static void each_runtime_is_given_the_tasks_gpus_in_its_own_way(void **state)
     lw_engine_open(&w);
     stand_in(&w, "apptainer");
     log = told(&w, 1, "a.sif", "", 0xc, 1);
-    assert_non_null(strstr(log, "exec --nv --bind "));
-    assert_non_null(strstr(log, " a.sif train --lr 1 "));
+    assert_non_null(strstr(log, "exec --nv --bind="));
+    assert_non_null(strstr(log, " -- a.sif train --lr 1 "));
     free(log);
     stand_in(&w, "docker"); /* is looked for first */
     log = told(&w, 2, "repo/name:tag", "", 0xc, 1);
     assert_non_null(strstr(log, "--init --user="));
-    assert_non_null(strstr(log, "--gpus \"device=GPU-2,GPU-3\" --env CUDA_VISIBLE_DEVICES=0,1 "));
-    assert_null(strstr(log, "--env CUDA_VISIBLE_DEVICES "));
-    assert_non_null(strstr(log, " repo/name:tag train --lr 1 "));
+    assert_non_null(strstr(log, "--gpus \"device=GPU-2,GPU-3\" --env=CUDA_VISIBLE_DEVICES=0,1 "));
+    assert_null(strstr(log, "--env=CUDA_VISIBLE_DEVICES "));
+    assert_non_null(strstr(log, " -- repo/name:tag train --lr 1 "));
+    free(log);
+    /* descriptions from before names were checked: never an option of the program */
+    log = told(&w, 4, "--privileged", "", 0xc, 1);
+    assert_non_null(strstr(log, " -- --privileged train --lr 1 "));
     free(log);
     stand_in(&w, "podman");
     log = told(&w, 3, "repo/name:tag", ",\"tasks\":2,\"gpus\":1,\"stdout\":\"log.%t\"", 0xc, 2);
@@ -542,7 +546,7 @@ static void each_runtime_is_given_the_tasks_gpus_in_its_own_way(void **state)
 
         log = lw_read(&w, t ? "log.1" : "log.0");
         (void)snprintf(words, sizeof(words),
-                       "--device nvidia.com/gpu=GPU-%u --env CUDA_VISIBLE_DEVICES=0 ", 2 + t);
+                       "--device=nvidia.com/gpu=GPU-%u --env=CUDA_VISIBLE_DEVICES=0 ", 2 + t);
         assert_non_null(strstr(log, words));
         (void)snprintf(words, sizeof(words), "gpu=GPU-%u", 3 - t);
         assert_null(strstr(log, words));
@@ -575,7 +579,7 @@ static void docker_is_told_the_cpus_near_the_gpus(void **state)
     log = told(&w, 1, "x", "", 0x10, 1);
     assert_non_null(strstr(log, cpu[1]));
     assert_non_null(strstr(log, " --cpuset-cpus="));
-    assert_non_null(strstr(log, " --env STOKER_CPUS "));
+    assert_non_null(strstr(log, " --env=STOKER_CPUS "));
     free(log);
     log = told(&w, 2, "x", "", 0x11, 1); /* one of them does not say */
     assert_null(strstr(log, "--cpuset-cpus"));

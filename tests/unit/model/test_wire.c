@@ -25,7 +25,7 @@ static bool same_terms(const struct stk_terms *a, const struct stk_terms *b)
 {
     return a->deadline == b->deadline && a->min_run == b->min_run && a->queue == b->queue &&
            a->user == b->user && a->group == b->group && a->reservation == b->reservation &&
-           a->movable == b->movable;
+           a->movable == b->movable && a->plain == b->plain;
 }
 
 static bool same_spec(const struct stk_job_spec *a, const struct stk_job_spec *b)
@@ -87,7 +87,9 @@ static bool same_members(const struct stk_event *a, const struct stk_event *b)
     case STK_EV_EVICT:
         return a->u.evict.for_job.i == b->u.evict.for_job.i &&
                a->u.evict.suspend == b->u.evict.suspend &&
-               a->u.evict.by_hand == b->u.evict.by_hand && a->u.evict.moved == b->u.evict.moved;
+               a->u.evict.by_hand == b->u.evict.by_hand && a->u.evict.moved == b->u.evict.moved &&
+               a->u.evict.for_number == b->u.evict.for_number &&
+               a->u.evict.for_tier == b->u.evict.for_tier;
     case STK_EV_EXITED:
         return a->u.exit.cause == b->u.exit.cause && a->u.exit.code == b->u.exit.code &&
                a->u.exit.lost == b->u.exit.lost && a->u.exit.final == b->u.exit.final &&
@@ -96,7 +98,7 @@ static bool same_members(const struct stk_event *a, const struct stk_event *b)
         return a->u.update.priority == b->u.update.priority &&
                a->u.update.estimate == b->u.update.estimate &&
                a->u.update.asked == b->u.update.asked && a->u.update.limit == b->u.update.limit &&
-               !a->u.update.spec == !b->u.update.spec &&
+               a->u.update.plain == b->u.update.plain && !a->u.update.spec == !b->u.update.spec &&
                (!a->u.update.spec || same_spec(a->u.update.spec, b->u.update.spec));
     case STK_EV_SET:
         return memcmp(a->u.set, b->u.set, sizeof(*a->u.set)) == 0;
@@ -196,6 +198,7 @@ static void random_spec(struct stk_rng *r, struct stk_job_spec *spec, struct stk
             .group = (uint32_t)stk_rng_next(r),
             .reservation = (uint32_t)stk_rng_next(r),
             .movable = stk_rng_below(r, 2),
+            .plain = stk_rng_below(r, 2),
             .asked = (stk_time)stk_rng_below(r, STK_MAX_DURATION),
             .limit = (stk_time)stk_rng_below(r, STK_MAX_DURATION),
         };
@@ -269,6 +272,8 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
         ev.u.evict.suspend = stk_rng_below(r, 2);
         ev.u.evict.by_hand = stk_rng_below(r, 2);
         ev.u.evict.moved = stk_rng_below(r, 2);
+        ev.u.evict.for_number = (stk_job_number)stk_rng_below(r, UINT32_MAX);
+        ev.u.evict.for_tier = (uint8_t)stk_rng_below(r, STK_TIER_MAX + 1);
     } else if (type == STK_EV_EXITED) {
         ev.u.exit.cause = (enum stk_cause)stk_rng_below(r, STK_CAUSE_MAX);
         ev.u.exit.code = (int32_t)stk_rng_next(r);
@@ -280,6 +285,7 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
         ev.u.update.estimate = (stk_time)stk_rng_next(r);
         ev.u.update.asked = (stk_time)stk_rng_next(r);
         ev.u.update.limit = (stk_time)stk_rng_next(r);
+        ev.u.update.plain = stk_rng_below(r, 2);
         if (stk_rng_below(r, 2)) {
             random_spec(r, spec, deps);
             spec->n_deps = 0;
@@ -345,7 +351,7 @@ static void what_is_no_event_is_refused(void **state)
         int rc;
     } bad[] = {
         {"", 0, -EBADMSG},
-        {"\7\1\0\0\0", 5, -EPROTONOSUPPORT},
+        {"\11\1\0\0\0", 5, -EPROTONOSUPPORT},
         {"\0\1\0\0\0", 5, -EPROTONOSUPPORT},
         {"\1\15\0\0\0", 5, -EBADMSG},                    /* type 13 */
         {"\1\200\0\0\0\0", 6, -EBADMSG},                 /* a longer way to write 0 */
@@ -397,7 +403,7 @@ static void the_format_stands_still(void **state)
     const struct stk_piece piece = {{2}, 3, 1, 4, 0x85};
     const struct stk_event place = {
         .at = 1000000, .type = STK_EV_PLACE, .job = {7}, .lease = 300, .u.place = {&piece, 1}};
-    static const unsigned char want[] = {6, 4, 0x80, 0x89, 0x7a, 7,    0xac, 2,
+    static const unsigned char want[] = {8, 4, 0x80, 0x89, 0x7a, 7,    0xac, 2,
                                          1, 2, 3,    1,    4,    0x85, 1};
     unsigned char buf[STK_WIRE_SMALL];
     size_t len = 0;
@@ -489,8 +495,49 @@ static void version_5_is_still_read(void **state)
     spec.terms.movable = true;
     assert_int_equal(stk_wire_put(&ev, buf, sizeof(buf), &len), 0);
     buf[0] = 5;
-    assert_int_equal(stk_wire_get(buf, len - 3, &w, NULL), 0); /* the last three are new */
+    assert_int_equal(stk_wire_get(buf, len - 4, &w, NULL), 0); /* the last four are new */
     assert_true(same_spec(&w.spec, &spec));
+    stk_wire_done(&w);
+}
+
+/* No job was plain. */
+static void version_6_is_still_read(void **state)
+{
+    struct stk_job_spec spec = fx_job(2, 1);
+    const struct stk_event ev = {.type = STK_EV_SUBMIT, .u.spec = &spec};
+    unsigned char buf[STK_WIRE_SMALL];
+    struct fx_heap heap = {0};
+    const struct stk_mem mem = fx_mem(&heap);
+    struct stk_wire w;
+    size_t len = 0;
+
+    (void)state;
+    stk_wire_init(&w, &mem);
+    spec.terms.movable = true;
+    assert_int_equal(stk_wire_put(&ev, buf, sizeof(buf), &len), 0);
+    buf[0] = 6;
+    assert_int_equal(stk_wire_get(buf, len, &w, NULL), -EBADMSG);
+    assert_int_equal(stk_wire_get(buf, len - 1, &w, NULL), 0);
+    assert_true(same_spec(&w.spec, &spec));
+    stk_wire_done(&w);
+}
+
+/* It did not say for whom. */
+static void version_7_is_still_read(void **state)
+{
+    static const unsigned char evict[] = {7, 5, 0, 3, 9, 4, 1};
+    struct fx_heap heap = {0};
+    const struct stk_mem mem = fx_mem(&heap);
+    struct stk_wire w;
+
+    (void)state;
+    stk_wire_init(&w, &mem);
+    assert_int_equal(stk_wire_get(evict, sizeof(evict), &w, NULL), 0);
+    assert_int_equal(w.ev.type, STK_EV_EVICT);
+    assert_int_equal(w.ev.u.evict.for_job.i, 4);
+    assert_true(w.ev.u.evict.suspend);
+    assert_int_equal(w.ev.u.evict.for_number, 0);
+    assert_int_equal(w.ev.u.evict.for_tier, 0);
     stk_wire_done(&w);
 }
 
@@ -505,6 +552,8 @@ int main(void)
         cmocka_unit_test(version_3_is_still_read),
         cmocka_unit_test(version_4_is_still_read),
         cmocka_unit_test(version_5_is_still_read),
+        cmocka_unit_test(version_6_is_still_read),
+        cmocka_unit_test(version_7_is_still_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -169,7 +169,7 @@ static void a_restart_within_a_minute_keeps_its_beginning(void **state)
         stk_series_free(s);
     }
     ok(b, stk_store_begin(b->st, &b->err));
-    ok(b, stk_series_catch_up(b->st, &b->err));
+    ok(b, stk_series_catch_up(b->st, now, &b->err));
     ok(b, stk_store_commit(b->st, &b->err));
     for (stk_time step = STEP; step <= STK_SERIES_QUARTER;
          step = step == STEP ? STK_SERIES_MINUTE : step * 15) {
@@ -182,6 +182,36 @@ static void a_restart_within_a_minute_keeps_its_beginning(void **state)
         assert_float_equal(value(&r, 0, 0, 0), step == STEP ? 1 : 1.5, 1e-6);
         free(r.value);
     }
+}
+
+static void a_restart_within_a_quarter_hides_nothing_that_comes_later(void **state)
+{
+    struct box *b = *state;
+    const struct stk_series_at at = {STK_SERIES_CLUSTER, 0, 0, 1};
+    stk_time now = BEGIN;
+    struct stk_series_result r;
+    struct stk_series *s;
+
+    for (int life = 0; life < 2; life++) {
+        ok(b, stk_store_begin(b->st, &b->err));
+        ok(b, stk_series_catch_up(b->st, now, &b->err));
+        ok(b, stk_store_commit(b->st, &b->err));
+        ok(b, stk_series_new(STEP, &s, &b->err));
+        for (int k = 0; k < 6; k++, now += STEP) {
+            put(s, &at, (float)(1 + life), NAN);
+            stk_series_close(s, now);
+        }
+        flush(b, s, now);
+        stk_series_free(s);
+    }
+    r = ask(b, NULL,
+            (struct stk_series_query){.kind = STK_SERIES_CLUSTER,
+                                      .since = BEGIN,
+                                      .until = BEGIN + STK_SERIES_QUARTER,
+                                      .step = STK_SERIES_QUARTER,
+                                      .now = now});
+    assert_float_equal(value(&r, 0, 0, 0), 1.5, 1e-6);
+    free(r.value);
 }
 
 static void groups_are_bounded_and_those_that_are_gone_make_room(void **state)
@@ -332,6 +362,7 @@ int main(void)
         T(what_was_not_written_yet_is_in_the_answer),
         T(sums_are_summed_and_the_last_is_the_last),
         T(a_restart_within_a_minute_keeps_its_beginning),
+        T(a_restart_within_a_quarter_hides_nothing_that_comes_later),
         T(groups_are_bounded_and_those_that_are_gone_make_room),
         T(old_rows_go_and_a_small_budget_keeps_less),
         T(rows_that_are_none_are_passed_over),

@@ -201,8 +201,12 @@ static void the_kth_tenant_submits_one_kth_as_much(void **state)
     (void)state;
     generate(&t, "jobs=100000,tenants=4");
     assert_int_equal(t.tenants.n, 4);
-    for (uint32_t i = 0; i < t.n_jobs; i++)
-        n[t.jobs[i].tenant]++;
+    for (uint32_t i = 0; i < t.n_jobs; i++) { /* "team-k" */
+        const char *name = stk_names_get(&t.tenants, t.jobs[i].tenant);
+
+        assert_in_range(name[5], '1', '4');
+        n[name[5] - '1']++;
+    }
     for (uint32_t k = 1; k < 4; k++)
         assert_true(fabs((double)n[0] / n[k] / (k + 1) - 1) < 0.05);
     stk_trace_done(&t);

@@ -130,6 +130,23 @@ static void times_of_every_form(void **state)
         {"13:00pm", -1},
         {"16:60", -1},
         {"2026-13-01", -1},
+        {"2027-02-30", -1},
+        {"2027-02-29", -1},
+        {"2028-02-29", 1835395200},
+        {"2100-02-29", -1},
+        {"2026-04-31", -1},
+        {"2026-06-31T12:00", -1},
+        {"2026-01-32", -1},
+        {"2026-00-10", -1},
+        {"2026-03-00", -1},
+        {"022926", -1},
+        {"02/30/26", -1},
+        {"02/29", -1},
+        {"04.31.26", -1},
+        {"03/05/xx", -1},
+        {"2026-03-05T24:00", -1},
+        {"2026-03-05T25:00", -1},
+        {"2026-03-05T08:61", -1},
         {"", -1},
         {"T", -1},
         {"2026-03-05Tnever", -1},
@@ -144,10 +161,24 @@ static void times_of_every_form(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         int64_t at = -1;
 
-        if ((stk_words_time(cases[i].text, now, &at) == 0) != (cases[i].at >= 0) ||
+        if ((stk_words_time(cases[i].text, now, &at, NULL) == 0) != (cases[i].at >= 0) ||
             at != cases[i].at)
             fail_msg("%s: %lld", cases[i].text, (long long)at);
     }
+    /* Europe/Berlin, 29 March 2026: 02:00 is followed by 03:00 */
+    assert_int_equal(setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1), 0);
+    tzset();
+    {
+        int64_t at = -1;
+
+        assert_int_equal(stk_words_time("2026-03-29T02:30", now, &at, NULL), -ERANGE);
+        assert_int_equal(stk_words_time("2026-03-29T03:00", now, &at, NULL), 0);
+        assert_int_equal(at, 1774746000);
+        assert_int_equal(stk_words_time("2026-03-29T01:59:59", now, &at, NULL), 0);
+        assert_int_equal(at, 1774745999);
+    }
+    assert_int_equal(setenv("TZ", "UTC", 1), 0);
+    tzset();
 }
 
 static char *dump(json_t *take)
@@ -371,9 +402,36 @@ static void flags_in_every_form(void **state)
     assert_string_equal(PARSE(false, "--="), "unknown flag --");
 }
 
+static void a_time_that_is_none_says_which_part_is_wrong(void **state)
+{
+    static const char *const cases[][2] = {
+        {"2027-02-30", "2027-02-30: February 2027 has 28 days"},
+        {"2028-02-30T10:00", "2028-02-30: February 2028 has 29 days"},
+        {"04/31/27", "04/31/27: April 2027 has 30 days"},
+        {"2027-13-01", "2027-13-01: there is no month 13"},
+        {"2027-00-01", "2027-00-01: there is no month 0"},
+        {"2027-01-00", "2027-01-00: days begin with 1"},
+        {"1969-12-31", "1969-12-31: years begin with 1970"},
+        {"2027-01-01T25:00", "25:00: hours are 0 to 23"},
+        {"2027-01-01T10:60", "10:60: minutes are 0 to 59"},
+        {"16:30:99", "16:30:99: seconds are 0 to 59"},
+        {"13:00pm", "13:00pm: hours with am and pm are 1 to 12"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct stk_err why = {""};
+        int64_t at;
+
+        assert_int_equal(stk_words_time(cases[i][0], 1772000000, &at, &why), -ERANGE);
+        assert_string_equal(why.text, cases[i][1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_time_that_is_none_says_which_part_is_wrong),
         cmocka_unit_test(durations_of_every_form),
         cmocka_unit_test(sizes_of_every_unit),
         cmocka_unit_test(times_of_every_form),

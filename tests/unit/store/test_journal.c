@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 
+#include "store/pagesum.h"
 #include "store_fixture.h"
 
 struct seen {
@@ -150,7 +151,9 @@ static void exec_sql(struct box *b, const char *sql)
     char path[256];
     sqlite3 *db;
 
-    assert_int_equal(sqlite3_open(fx_dir_at(&b->dir, "stoker.db", path, sizeof(path)), &db), 0);
+    assert_int_equal(sqlite3_open_v2(fx_dir_at(&b->dir, "stoker.db", path, sizeof(path)), &db,
+                                     SQLITE_OPEN_READWRITE, stk_pagesum_vfs()),
+                     0);
     if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
         fail_msg("%s: %s", sql, sqlite3_errmsg(db));
     (void)sqlite3_close(db);
@@ -166,7 +169,7 @@ static void a_missing_event_is_noticed(void **state)
         (void)append(b, i);
     commit(b);
     exec_sql(b, "DELETE FROM journal WHERE seq = 5");
-    refused(b, -EBADMSG, "event 5 is missing", stk_store_read(b->st, 0, see, &s, &b->err));
+    refused(b, -EUCLEAN, "event 5 is missing", stk_store_read(b->st, 0, see, &s, &b->err));
     exec_sql(b, "DELETE FROM journal WHERE seq < 5");
     refused(b, -ERANGE, "event 3 is no longer kept; the first is 6",
             stk_store_read(b->st, 2, see, &s, &b->err));
@@ -229,7 +232,7 @@ static void a_damaged_snapshot_falls_back_to_the_older(void **state)
     exec_sql(b, "UPDATE snapshot SET hash = hash + 1");
     expect_snap(b, 0, NULL, "up to event 20 is damaged"); /* all events are there */
     exec_sql(b, "DELETE FROM journal WHERE seq <= 10");
-    refused(b, -EBADMSG, "every snapshot is damaged",
+    refused(b, -EUCLEAN, "every snapshot is damaged",
             stk_store_snapshot_get(b->st, &s, &warn, &b->err));
     snap(b, 30, "again");
     expect_snap(b, 30, "again", "");

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "store/pagesum.h"
 #include "store/schema.h"
 #include "store_fixture.h"
 
@@ -16,7 +17,9 @@ static void in_file(struct box *b, const char *sql)
     char path[256];
     sqlite3 *db;
 
-    assert_int_equal(sqlite3_open(fx_dir_at(&b->dir, "stoker.db", path, sizeof(path)), &db), 0);
+    assert_int_equal(sqlite3_open_v2(fx_dir_at(&b->dir, "stoker.db", path, sizeof(path)), &db,
+                                     SQLITE_OPEN_READWRITE, stk_pagesum_vfs()),
+                     0);
     if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
         fail_msg("%s: %s", sql, sqlite3_errmsg(db));
     (void)sqlite3_close(db);
@@ -203,13 +206,13 @@ static void damaged_files_are_refused_and_left_alone(void **state)
 
     memset(junk, 'x', sizeof(junk));
     write_file(b, "stoker.db", 0, junk, sizeof(junk));
-    refused(b, -EBADMSG, "restore a backup", stk_store_open(b->dir.path, 0, &b->st, &b->err));
+    refused(b, -EUCLEAN, "restore a backup", stk_store_open(b->dir.path, 0, &b->st, &b->err));
     (void)fx_dir_at(&b->dir, "stoker.db", path, sizeof(path));
     assert_int_equal(truncate(path, 0), 0);
-    refused(b, -EBADMSG, "is empty", stk_store_open(b->dir.path, 0, &b->st, &b->err));
+    refused(b, -EUCLEAN, "is empty", stk_store_open(b->dir.path, 0, &b->st, &b->err));
     assert_int_equal(unlink(path), 0);
     write_file(b, "stoker.db-wal", 0, junk, sizeof(junk));
-    refused(b, -EBADMSG, "is gone", stk_store_open(b->dir.path, 0, &b->st, &b->err));
+    refused(b, -EUCLEAN, "is gone", stk_store_open(b->dir.path, 0, &b->st, &b->err));
     (void)fx_dir_at(&b->dir, "stoker.db-wal", path, sizeof(path));
     assert_int_equal(unlink(path), 0);
     box_open(b);
@@ -222,35 +225,35 @@ static void damaged_files_are_refused_and_left_alone(void **state)
     assert_int_equal(stat(path, &before), 0);
     for (off_t at = before.st_size / 2; at < before.st_size - 8192; at += 32768)
         write_file(b, "stoker.db", at, junk, sizeof(junk));
-    refused(b, -EBADMSG, "stoker store check", stk_store_open(b->dir.path, 0, &b->st, &b->err));
+    refused(b, -EUCLEAN, "stoker store check", stk_store_open(b->dir.path, 0, &b->st, &b->err));
     assert_int_equal(stat(path, &after), 0);
     assert_int_equal(before.st_size, after.st_size);
     assert_int_equal(truncate(path, before.st_size / 2), 0);
-    refused(b, -EBADMSG, "damaged", stk_store_open(b->dir.path, 0, &b->st, &b->err));
+    refused(b, -EUCLEAN, "damaged", stk_store_open(b->dir.path, 0, &b->st, &b->err));
 }
 
 static void other_files_and_newer_stores_are_refused(void **state)
 {
     struct box *b = *state;
+    char words[128];
 
     box_open(b);
     box_close(b);
-    in_file(b, "PRAGMA user_version = 9");
-    refused(b, -EPROTONOSUPPORT, "made by a newer stoker (schema 9, this one knows 5)",
-            stk_store_open(b->dir.path, 0, &b->st, &b->err));
-    in_file(b, "PRAGMA user_version = 5; PRAGMA application_id = 7");
+    (void)snprintf(words, sizeof(words), "made by a newer stoker (schema 99, this one knows %d)",
+                   stk_schema.n);
+    in_file(b, "PRAGMA user_version = 99");
+    refused(b, -EPROTONOSUPPORT, words, stk_store_open(b->dir.path, 0, &b->st, &b->err));
+    (void)snprintf(words, sizeof(words), "PRAGMA user_version = %d; PRAGMA application_id = 7",
+                   stk_schema.n);
+    in_file(b, words);
     refused(b, -EINVAL, "not a stoker store", stk_store_open(b->dir.path, 0, &b->st, &b->err));
 }
 
-static const char *steps[] = {NULL,
-                              NULL,
-                              NULL,
-                              NULL,
-                              NULL,
-                              "ALTER TABLE job ADD COLUMN place TEXT NOT NULL DEFAULT 'here'",
-                              "CREATE TABLE extra (a INTEGER PRIMARY KEY); "
-                              "INSERT INTO extra SELECT number FROM job",
-                              "CREATE TABLE extra (twice INTEGER)"};
+static const char *steps[64];
+static const char *const more_steps[] = {
+    "ALTER TABLE job ADD COLUMN place TEXT NOT NULL DEFAULT 'here'",
+    "CREATE TABLE extra (a INTEGER PRIMARY KEY); INSERT INTO extra SELECT number FROM job",
+    "CREATE TABLE extra (twice INTEGER)"};
 
 static int count(void *ctx, const struct stk_record *r)
 {
@@ -272,44 +275,47 @@ static int is_whole(void *ctx, const struct stk_record *r)
 static void an_older_store_comes_forward_and_the_old_one_is_kept(void **state)
 {
     struct box *b = *state;
-    const struct stk_schema next = {steps, 7}, broken = {steps, 8};
-    char path[256];
+    const int now = stk_schema.n;
+    const struct stk_schema next = {steps, now + 2}, broken = {steps, now + 3};
+    char path[256], words[128], backup[64];
     sqlite3 *db;
     int n = 0;
 
-    steps[0] = stk_schema.step[0];
-    steps[1] = stk_schema.step[1];
-    steps[2] = stk_schema.step[2];
-    steps[3] = stk_schema.step[3];
-    steps[4] = stk_schema.step[4];
+    memcpy(steps, stk_schema.step, (size_t)now * sizeof(*steps));
+    memcpy(steps + now, more_steps, sizeof(more_steps));
+    (void)snprintf(backup, sizeof(backup), "stoker.db.backup-v%d", now);
     box_open(b);
     begin(b);
     (void)put_job(b, 1, 1000);
     commit(b);
     box_close(b);
-    refused(b, -EPROTONOSUPPORT, "older stoker (schema 5, this one knows 7)",
+    (void)snprintf(words, sizeof(words), "older stoker (schema %d, this one knows %d)", now,
+                   now + 2);
+    refused(b, -EPROTONOSUPPORT, words,
             stk_store_open_schema(b->dir.path, STK_STORE_READ_ONLY, &next, &b->st, &b->err));
 
     /* A step that fails leaves the version before it, and every step before it done. */
-    refused(b, -EIO, "from schema 7 to 8",
-            stk_store_open_schema(b->dir.path, 0, &broken, &b->st, &b->err));
+    (void)snprintf(words, sizeof(words), "from schema %d to %d", now + 2, now + 3);
+    refused(b, -EIO, words, stk_store_open_schema(b->dir.path, 0, &broken, &b->st, &b->err));
     ok(b, stk_store_open_schema(b->dir.path, 0, &next, &b->st, &b->err));
     assert_string_equal(stk_store_note(b->st), "");
     box_close(b);
-    refused(b, -EPROTONOSUPPORT, "schema 7, this one knows 5",
-            stk_store_open(b->dir.path, 0, &b->st, &b->err));
+    (void)snprintf(words, sizeof(words), "schema %d, this one knows %d", now + 2, now);
+    refused(b, -EPROTONOSUPPORT, words, stk_store_open(b->dir.path, 0, &b->st, &b->err));
 
     /* The copy is a whole store of the old version. */
-    assert_int_equal(mode_of(b, "stoker.db.backup-v5"), 0600);
-    (void)fx_dir_at(&b->dir, "stoker.db.backup-v5", path, sizeof(path));
+    assert_int_equal(mode_of(b, backup), 0600);
+    (void)fx_dir_at(&b->dir, backup, path, sizeof(path));
     ok(b, stk_store_restore(b->dir.path, path, NULL, NULL, &b->err));
     box_open(b);
     ok(b, stk_store_live(b->st, count, &n, &b->err));
     assert_int_equal(n, 1);
     box_close(b);
     ok(b, stk_store_open_schema(b->dir.path, 0, &next, &b->st, &b->err));
-    assert_non_null(strstr(stk_store_note(b->st), "stoker.db.backup-v5"));
-    assert_int_equal(sqlite3_open(fx_dir_at(&b->dir, "stoker.db", path, sizeof(path)), &db), 0);
+    assert_non_null(strstr(stk_store_note(b->st), backup));
+    assert_int_equal(sqlite3_open_v2(fx_dir_at(&b->dir, "stoker.db", path, sizeof(path)), &db,
+                                     SQLITE_OPEN_READWRITE, stk_pagesum_vfs()),
+                     0);
     assert_int_equal(sqlite3_exec(db, "SELECT place FROM job, extra", NULL, NULL, NULL), 0);
     (void)sqlite3_close(db);
 }
@@ -329,6 +335,33 @@ static void a_store_of_version_1_has_whole_gpus(void **state)
             " 0, 4, 1, 0, 0, 0, 0, '', '', '', '')");
     box_open(b);
     ok(b, stk_store_job_get(b->st, 1, is_whole, NULL, &b->err));
+}
+
+static int has_one_lease(void *ctx, const struct stk_record *r)
+{
+    (void)ctx;
+    assert_int_equal(r->leases, 0);
+    assert_int_equal(r->lease.from, 700); /* it ran for 300, and ended at 1000 */
+    assert_int_equal(r->lease.to, 1000);
+    assert_int_equal(r->lease.milli, 2000);
+    assert_int_equal(r->waited, 90);
+    return 0;
+}
+
+/* Up to version 5 only the sum of a job's run times was kept. */
+static void a_job_of_version_5_has_its_run_time_in_one_lease(void **state)
+{
+    struct box *b = *state;
+    const struct stk_schema fifth = {stk_schema.step, 5};
+
+    ok(b, stk_store_open_schema(b->dir.path, 0, &fifth, &b->st, &b->err));
+    box_close(b);
+    in_file(b, "INSERT INTO job (number, uid, gid, user, name, kind, array, array_index, submitted,"
+               " first_started, started, ended, cause, code, gpus, tasks, restarts, preemptions,"
+               " served, spec, comment, note, stdout, stderr) VALUES (1, 0, 0, 'u', 'n', 0, 0, 0,"
+               " 10, 100, 800, 1000, 1, 0, 2, 1, 1, 1, 300, 0, '', '', '', '')");
+    box_open(b);
+    ok(b, stk_store_job_get(b->st, 1, has_one_lease, NULL, &b->err));
 }
 
 static void a_leftover_of_a_creation_that_was_cut_short_is_no_trouble(void **state)
@@ -357,6 +390,7 @@ int main(void)
         boxed(other_files_and_newer_stores_are_refused),
         boxed(an_older_store_comes_forward_and_the_old_one_is_kept),
         boxed(a_store_of_version_1_has_whole_gpus),
+        boxed(a_job_of_version_5_has_its_run_time_in_one_lease),
         boxed(a_leftover_of_a_creation_that_was_cut_short_is_no_trouble),
     };
 

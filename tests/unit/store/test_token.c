@@ -70,8 +70,8 @@ static void tokens_are_found_by_their_secret_alone(void **state)
             stk_store_token_find(b->st, "stk_secret_2", T0 + 10, &got, &b->err));
     refused(b, -ENOENT, "not known", stk_store_token_find(b->st, "stk_secret_", T0, &got, &b->err));
     begin(b);
-    ok(b, stk_store_token_used(b->st, 1, T0 + 50, &b->err));
-    refused(b, -ENOENT, "no token 9", stk_store_token_used(b->st, 9, T0, &b->err));
+    ok(b, stk_store_token_used(b->st, 1, T0 + 50, 0, &b->err));
+    refused(b, -ENOENT, "no token 9", stk_store_token_used(b->st, 9, T0, 0, &b->err));
     commit(b);
     ok(b, stk_store_token_find(b->st, "stk_secret_1", T0, &got, &b->err));
     assert_int_equal(got.used, T0 + 50);
@@ -86,6 +86,111 @@ static void tokens_are_found_by_their_secret_alone(void **state)
     box_close(b);
     assert_true(file_has(b, "stoker.db", "laptop"));
     assert_false(file_has(b, "stoker.db", "stk_secret"));
+}
+
+#define PAGE "page_half"
+#define COOKIE "cookie_half"
+
+static int64_t put_session(struct box *b, const char *page, stk_time used, int64_t parent)
+{
+    struct stk_token t = {.name = "browser",
+                          .user = "ana",
+                          .uid = 1000,
+                          .created = T0,
+                          .used = used,
+                          .expires = T0 + 10,
+                          .ends = T0 + 100,
+                          .parent = parent};
+    int64_t id = 0;
+
+    ok(b, stk_store_session_put(b->st, page, COOKIE, &t, &id, &b->err));
+    return id;
+}
+
+static void a_session_needs_both_halves_and_is_no_token(void **state)
+{
+    const struct stk_cookies none = {.n = 0}, right = {{"tossed", COOKIE}, 2}, wrong = {{PAGE}, 1};
+    struct box *b = *state;
+    struct stk_token got;
+    int64_t id;
+
+    begin(b);
+    id = put_session(b, PAGE, T0, 0);
+    commit(b);
+    ok(b, stk_store_session_find(b->st, PAGE, &right, T0 + 9, &got, &b->err));
+    assert_int_equal(got.id, id);
+    assert_int_equal(got.kind, STK_TOKEN_SESSION);
+    assert_int_equal(got.ends, T0 + 100);
+    refused(b, -EACCES, "cookie", stk_store_session_find(b->st, PAGE, &none, T0, &got, &b->err));
+    refused(b, -EACCES, "cookie", stk_store_session_find(b->st, PAGE, &wrong, T0, &got, &b->err));
+    refused(b, -ENOENT, "not known",
+            stk_store_session_find(b->st, COOKIE, &right, T0, &got, &b->err));
+    refused(b, -ENOENT, "not known", stk_store_token_find(b->st, PAGE, T0, &got, &b->err));
+    refused(b, -ENOENT, "not known", stk_store_token_find(b->st, COOKIE, T0, &got, &b->err));
+    refused(b, -EKEYEXPIRED, "expired",
+            stk_store_session_find(b->st, PAGE, &right, T0 + 10, &got, &b->err));
+    begin(b);
+    ok(b, stk_store_token_used(b->st, id, T0 + 8, T0 + 18, &b->err));
+    commit(b);
+    ok(b, stk_store_session_find(b->st, PAGE, &right, T0 + 17, &got, &b->err));
+    box_close(b);
+    assert_false(file_has(b, "stoker.db", "_half"));
+    box_open(b); /* a browser stays logged in over a restart */
+    ok(b, stk_store_session_find(b->st, PAGE, &right, T0 + 17, &got, &b->err));
+}
+
+static void what_was_made_with_a_token_goes_with_it(void **state)
+{
+    struct stk_token t = {.name = "a", .user = "ana", .uid = 1000, .created = T0}, got;
+    struct box *b = *state;
+    int64_t root = 0, child = 0, other = 0, session;
+    int n = 0;
+
+    begin(b);
+    ok(b, stk_store_token_put(b->st, "root", &t, &root, &b->err));
+    t.parent = root;
+    ok(b, stk_store_token_put(b->st, "child", &t, &child, &b->err));
+    session = put_session(b, PAGE, T0, child);
+    t.parent = session;
+    ok(b, stk_store_token_put(b->st, "grandchild", &t, &other, &b->err));
+    t.parent = 0;
+    ok(b, stk_store_token_put(b->st, "other", &t, &other, &b->err));
+    ok(b, stk_store_token_delete(b->st, root, &b->err));
+    commit(b);
+    ok(b, stk_store_token_get(b->st, other, &got, &b->err));
+    refused(b, -ENOENT, "no token", stk_store_token_get(b->st, session, &got, &b->err));
+    n = (int)other - 1;
+    ok(b, stk_store_token_list(b->st, list_one, &n, &b->err));
+    assert_int_equal(n, other); /* the only one */
+}
+
+static void expired_ones_make_room_and_the_oldest_is_named(void **state)
+{
+    struct stk_token t = {.name = "a", .user = "ana", .uid = 1000, .expires = T0 + 20};
+    struct box *b = *state;
+    struct stk_token_count got = {9, 9};
+    int64_t first, id;
+
+    begin(b);
+    ok(b, stk_store_token_tidy(b->st, 1000, STK_TOKEN_SESSION, T0, &got, &b->err));
+    assert_int_equal(got.n, 0);
+    assert_int_equal(got.oldest, 0);
+    (void)put_session(b, "p1", T0 + 3, 0);
+    first = put_session(b, "p2", T0 + 1, 0);
+    (void)put_session(b, "p3", T0 + 2, 0);
+    ok(b, stk_store_token_put(b->st, "t", &t, &id, &b->err));
+    t.uid = 7;
+    ok(b, stk_store_token_put(b->st, "u", &t, &id, &b->err));
+    ok(b, stk_store_token_tidy(b->st, 1000, STK_TOKEN_SESSION, T0 + 9, &got, &b->err));
+    assert_int_equal(got.n, 3);
+    assert_int_equal(got.oldest, first);
+    ok(b, stk_store_token_tidy(b->st, 1000, STK_TOKEN_BEARER, T0 + 10, &got, &b->err));
+    assert_int_equal(got.n, 1);
+    ok(b, stk_store_token_tidy(b->st, 1000, STK_TOKEN_SESSION, T0 + 10, &got, &b->err));
+    assert_int_equal(got.n, 0);
+    ok(b, stk_store_token_tidy(b->st, 7, STK_TOKEN_BEARER, T0 + 10, &got, &b->err));
+    assert_int_equal(got.n, 1); /* another user's is not touched */
+    commit(b);
 }
 
 static void a_key_is_remembered_for_a_day(void **state)
@@ -159,8 +264,8 @@ static void items_are_given_in_order_and_come_back(void **state)
     struct taken t = {.max = 2};
 
     begin(b);
-    ok(b, stk_store_items_put(b->st, 4, texts, 5, &b->err));
-    ok(b, stk_store_items_put(b->st, 5, texts, 2, &b->err));
+    ok(b, stk_store_items_put(b->st, 4, 0, texts, 5, &b->err));
+    ok(b, stk_store_items_put(b->st, 5, 0, texts, 2, &b->err));
     ok(b, stk_store_item_set(b->st, &it, &b->err));
     it.index = 1;
     it.worker = 2;
@@ -199,7 +304,7 @@ static void items_are_given_in_order_and_come_back(void **state)
     expect_counts(b, 4, 4, 0, 0, 1);
     begin(b);
     refused(b, -EFBIG, "at most 100000",
-            stk_store_items_put(b->st, 9, texts, STK_STORE_MAX_ITEMS + 1, &b->err));
+            stk_store_items_put(b->st, 9, 0, texts, STK_STORE_MAX_ITEMS + 1, &b->err));
     commit(b);
 }
 
@@ -208,6 +313,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sha256_is_the_standard_one),
         boxed_open(tokens_are_found_by_their_secret_alone),
+        boxed_open(a_session_needs_both_halves_and_is_no_token),
+        boxed_open(what_was_made_with_a_token_goes_with_it),
+        boxed_open(expired_ones_make_room_and_the_oldest_is_named),
         boxed_open(a_key_is_remembered_for_a_day),
         boxed_open(items_are_given_in_order_and_come_back),
     };

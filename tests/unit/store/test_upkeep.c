@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "store/pagesum.h"
 #include "store_fixture.h"
 
 static void fill(struct box *b, uint32_t n)
@@ -47,7 +48,9 @@ static void sql(struct box *b, const char *name, const char *text)
     char path[256];
     sqlite3 *db;
 
-    assert_int_equal(sqlite3_open(fx_dir_at(&b->dir, name, path, sizeof(path)), &db), 0);
+    assert_int_equal(sqlite3_open_v2(fx_dir_at(&b->dir, name, path, sizeof(path)), &db,
+                                     SQLITE_OPEN_READWRITE, stk_pagesum_vfs()),
+                     0);
     if (sqlite3_exec(db, text, NULL, NULL, NULL) != SQLITE_OK)
         fail_msg("%s: %s", text, sqlite3_errmsg(db));
     (void)sqlite3_close(db);
@@ -133,7 +136,7 @@ static void a_restore_checks_first_and_keeps_what_was_there(void **state)
     refused(b, -ENOENT, "not there",
             stk_store_restore(b->dir.path, "/nonexistent/file", NULL, NULL, &b->err));
     refused(b, -EINVAL, "not", stk_store_restore(b->dir.path, b->dir.path, NULL, NULL, &b->err));
-    sql(b, "copy", "PRAGMA user_version = 9");
+    sql(b, "copy", "PRAGMA user_version = 999");
     refused(b, -EPROTONOSUPPORT, "newer",
             stk_store_restore(b->dir.path, path, NULL, NULL, &b->err));
     sql(b, "copy", "PRAGMA user_version = 1; PRAGMA application_id = 4");
@@ -145,7 +148,7 @@ static void a_restore_checks_first_and_keeps_what_was_there(void **state)
     for (off_t at = 8192 * 6; at < s.st_size - 4096; at += 8192)
         assert_int_equal(pwrite(fd, junk, sizeof(junk), at), sizeof(junk));
     (void)close(fd);
-    refused(b, -EBADMSG, "damaged", stk_store_restore(b->dir.path, path, NULL, NULL, &b->err));
+    refused(b, -EUCLEAN, "damaged", stk_store_restore(b->dir.path, path, NULL, NULL, &b->err));
 
     box_open(b); /* after all those refusals it is as it was */
     assert_int_equal(last_of(b), 203);
@@ -216,8 +219,12 @@ static void check_finds_each_thing_that_is_wrong(void **state)
          "items of job 77"},
         {"INSERT INTO item VALUES (5, 0, 'x', 9, -1, 0, 0, 0, 0)", "DELETE FROM item",
          "job 5: an item in an unknown state"},
-        {"INSERT INTO token VALUES (1, x'00', '', 0, '', 0, 0, 0, 0)", "DELETE FROM token",
-         "token 1: its hash"},
+        {"INSERT INTO token VALUES (1, x'00', '', 0, '', 0, 0, 0, 0, 0, x'', 0, 0)",
+         "DELETE FROM token", "token 1: its hash"},
+        {"INSERT INTO token VALUES (1, zeroblob(32), '', 0, '', 0, 0, 0, 0, 1, x'', 0, 0)",
+         "DELETE FROM token", "token 1: its hash"},
+        {"INSERT INTO token VALUES (1, zeroblob(32), '', 0, '', 0, 0, 0, 0, 0, x'', 0, 7)",
+         "DELETE FROM token", "token 1: what it was made with"},
         {"INSERT INTO request VALUES (8, 'k', 1, 1, x'00', 0)", "DELETE FROM request",
          "key of uid 8"},
         {"UPDATE journal SET type = 4 WHERE seq = 6", "UPDATE journal SET type = 3",
@@ -414,7 +421,9 @@ static int64_t rows(struct box *b, const char *text)
     sqlite3 *db;
     int64_t n;
 
-    assert_int_equal(sqlite3_open(fx_dir_at(&b->dir, "stoker.db", path, sizeof(path)), &db), 0);
+    assert_int_equal(sqlite3_open_v2(fx_dir_at(&b->dir, "stoker.db", path, sizeof(path)), &db,
+                                     SQLITE_OPEN_READWRITE, stk_pagesum_vfs()),
+                     0);
     assert_int_equal(sqlite3_prepare_v2(db, text, -1, &s, NULL), 0);
     assert_int_equal(sqlite3_step(s), SQLITE_ROW);
     n = sqlite3_column_int64(s, 0);
@@ -439,8 +448,8 @@ static void old_jobs_go_with_all_that_is_theirs(void **state)
         r[0].array_index = i - 7;
         ok(b, stk_store_job_put(b->st, &r[0], &b->err));
     }
-    ok(b, stk_store_items_put(b->st, 2, texts, 2, &b->err));
-    ok(b, stk_store_items_put(b->st, 3, texts, 2, &b->err));
+    ok(b, stk_store_items_put(b->st, 2, 0, texts, 2, &b->err));
+    ok(b, stk_store_items_put(b->st, 3, 0, texts, 2, &b->err));
     r[0].number = 1;
     for (uint32_t i = 0; i < 5; i++)
         end_job(b, &r[i], T0 + (i + 1) * STK_SECOND, STK_CAUSE_OK);
@@ -501,6 +510,51 @@ static void a_store_over_its_size_forgets_the_oldest(void **state)
     assert_int_equal(rows(b, "SELECT count(*) FROM job"), 0);
 }
 
+static void a_step_gives_pages_back_while_there_is_more_to_forget(void **state)
+{
+    const struct stk_retention keep = {.bytes = 1};
+    struct box *b = *state;
+    char spec[1000];
+    bool more = false;
+
+    memset(spec, ' ', sizeof(spec));
+    begin(b);
+    for (uint32_t i = 1; i <= 3000; i++) {
+        struct stk_record r = {.number = i, .name = "x", .submitted = T0};
+
+        ok(b, stk_store_spec_put(b->st, spec, sizeof(spec), &r.spec, &b->err));
+        ok(b, stk_store_job_put(b->st, &r, &b->err));
+        end_job(b, &r, T0 + i, STK_CAUSE_OK);
+    }
+    commit(b);
+    ok(b, stk_store_prune(b->st, &keep, T0 + STK_SECOND, &more, &b->err));
+    assert_true(more);
+    assert_true(rows(b, "SELECT count(*) FROM job") > 2000); /* a step is short */
+    assert_true(rows(b, "PRAGMA freelist_count") == 0);
+}
+
+static void events_and_keys_are_kept_shorter_over_the_bound(void **state)
+{
+    struct box *b = *state;
+    uint32_t n = 30000;
+
+    begin(b);
+    for (uint32_t i = 1; i <= n; i++)
+        (void)append(b, i);
+    ok(b, stk_store_key_put(b->st, 1, "old", &(struct stk_once){.at = T0}, &b->err));
+    ok(b, stk_store_key_put(b->st, 1, "new", &(struct stk_once){.at = T0 + (3600 * STK_SECOND)},
+                            &b->err));
+    commit(b);
+    snap(b, 25000);
+    snap(b, n);
+    (void)prune(b, 0, UINT64_C(1) << 40, T0 + (3600 * STK_SECOND) + STK_SECOND);
+    assert_int_equal(first_of(b), 1);
+    assert_int_equal(rows(b, "SELECT count(*) FROM request"), 2);
+    (void)prune(b, 0, 1, T0 + (3600 * STK_SECOND) + STK_SECOND);
+    assert_int_equal(first_of(b), n - 10000 + 1);
+    assert_int_equal(rows(b, "SELECT count(*) FROM request"), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -512,6 +566,8 @@ int main(void)
         boxed_open(events_are_pruned_up_to_the_older_snapshot),
         boxed_open(old_jobs_go_with_all_that_is_theirs),
         boxed_open(a_store_over_its_size_forgets_the_oldest),
+        boxed_open(a_step_gives_pages_back_while_there_is_more_to_forget),
+        boxed_open(events_and_keys_are_kept_shorter_over_the_bound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

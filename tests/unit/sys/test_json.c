@@ -70,9 +70,24 @@ static void what_is_something_else_is_nothing(void **state)
     json_decref(o);
 }
 
+static void numbers_without_a_fraction_are_whole(void **state)
+{
+    json_t *v =
+        json_loads("{\"a\":4.0,\"b\":[1e3,0.5,\"2.0\",{\"c\":-7.0}],\"d\":1e300,\"e\":3}", 0, NULL);
+    json_t *is =
+        json_loads("{\"a\":4,\"b\":[1000,0.5,\"2.0\",{\"c\":-7}],\"d\":1e300,\"e\":3}", 0, NULL);
+
+    (void)state;
+    stk_json_make_whole(v);
+    assert_true(json_equal(v, is));
+    json_decref(v);
+    json_decref(is);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_without_a_fraction_are_whole),
         cmocka_unit_test(what_is_there_is_read),
         cmocka_unit_test(a_number_with_a_point_is_cut_or_is_none),
         cmocka_unit_test(what_is_something_else_is_nothing),

@@ -2,6 +2,8 @@
 // api.ts - asking the daemon. Shapes are those of /openapi.json, as far as the pages use them; what an
 // older daemon does not say is optional.
 
+import { Given, keep, request } from "./session";
+
 export type Time = number | null;
 
 export interface Share { job: number; user: string; tenant?: string | null; gpus: number; mem_mib: number | null; share: string;
@@ -23,12 +25,13 @@ export interface Efficiency { gpu_hours?: number | null; money?: number | null; 
 
 export interface Job { id: number; name: string; user: string; uid: number; queue: string; tenant: string | null; state: string; state_text: string; kind: string;
     gpus: number; tasks: number; submitted: number; started: Time; ended: Time; cause: string | null; exit_code: number | null; signal: number | null;
-    run_s: number; restarts: number; preemptions: number; array_id: number | null; array_index: number | null; comment: string; note: string | null;
+    run_s: number; waited_s: number; restarts: number; preemptions: number; array_id: number | null; array_index: number | null; comment: string; note: string | null;
     priority?: number; tier?: string; estimate_s?: number; gpu_indices?: number[]; node?: string | null; pieces?: { node: string; gpu_indices: number[] }[]; expected_end?: Time; reason?: Reason;
     start_p50?: Time; start_p90?: Time; end_p50?: Time; start_pieces?: { node: string; gpu_indices: number[] }[]; position?: number | null; deadline?: { at: number; answer: string; margin_s: number | null; earliest: Time };
     progress?: { step?: number; total?: number; metrics?: Record<string, number>; at?: number; checkpoint?: unknown };
     slurm?: { id: string; job?: number; state?: string }; // where Slurm runs it
     warning?: string; turn?: { text: string }; time_limit_s?: number | null; efficiency?: Efficiency;
+    cpus?: number | null; cpus_default?: boolean;
     part?: { gpus: number; mem_mib: number | null; share: string; mig: string | null };
     command?: string[] | string; script?: string; args?: string[]; workdir?: string; stdout?: string; stderr?: string;
     items?: { total: number; todo: number; given: number; done: number; failed: number } }
@@ -68,11 +71,11 @@ async function read(r: Response): Promise<unknown> {
 }
 
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
-    return (await read(await fetch(path, { signal }))) as T;
+    return (await read(await request(path, { signal }))) as T;
 }
 
 export async function send<T>(method: "POST" | "DELETE", path: string, body?: unknown): Promise<T> {
-    return (await read(await fetch(path, { method, body: body === undefined ? undefined : JSON.stringify(body) }))) as T;
+    return (await read(await request(path, { method, body: body === undefined ? undefined : JSON.stringify(body) }))) as T;
 }
 
 /** Every row of a paged list, up to `most`. */
@@ -87,13 +90,12 @@ export async function pages<T>(path: string, name: string, most: number): Promis
     return { rows, more: after !== null };
 }
 
-/** Logs this browser in; the daemon keeps the secret in a cookie that scripts cannot read. */
-export async function logIn(token: string): Promise<Health> {
-    const r = await fetch(`/?token=${encodeURIComponent(token)}`, { redirect: "manual" });
-    if (r.type !== "opaqueredirect") throw new Refusal(r.status, "unauthorized", "this token is not, or no longer, valid");
-    return get<Health>("/v1/health");
+/** Logs this browser in: half of the session is in the answer, the other in a cookie that scripts cannot read. */
+export async function logIn(how: Given): Promise<void> {
+    keep((await send<{ session: string }>("POST", "/v1/login", how)).session);
 }
 
 export async function logOut(): Promise<void> {
-    await fetch("/?token=", { redirect: "manual" });
+    await send("POST", "/v1/logout").catch(() => undefined); // without a session it is over here in any case
+    keep(null);
 }

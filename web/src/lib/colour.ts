@@ -10,16 +10,18 @@ function hash(text: string): number {
     return h >>> 0;
 }
 
-const known = new Map<string, string>();
+const places = new Map<string, number>();
 
-/** The same name has the same colour on every page, as long as this one is open. */
+/** Tenants in the order of the configuration: the first have the colours that are told apart best. */
+export function setTenants(names: string[]): void {
+    places.clear();
+    names.forEach((n, i) => places.set(n, i));
+}
+
+/** A name has one colour, on every page and at every load, whatever other names there are. */
 export function nameColour(name: string): string {
-    let c = known.get(name);
-    if (!c) {
-        c = known.size < PALETTE.length ? PALETTE[known.size] : `hsl(${hash(name) % 360} 45% 55%)`;
-        known.set(name, c);
-    }
-    return c;
+    const at = places.get(name) ?? PALETTE.length;
+    return at < PALETTE.length ? PALETTE[at] : `hsl(${hash(name) % 360} 45% 55%)`;
 }
 
 /** Of several that have no name. */

@@ -4,13 +4,14 @@
 //
 // After a break it comes back by itself, later and later up to a limit, and goes on behind the last
 // event it had: nothing is missed. What is shown meanwhile is stale, and since when is known.
-import { Cell } from "./store";
+import { request } from "./session";
+import { Cell, Source } from "./store";
 
 export interface Event { seq?: number; at: number; type: string; job: number | null; [more: string]: unknown }
 export interface Link { state: "connecting" | "live" | "stale" | "off"; since: number; text?: string }
 
 const BEAT_MS = 40000; // the daemon sends something every 15 s
-const FIRST_MS = 500, LAST_MS = 15000;
+const FIRST_MS = 250, LAST_MS = 5000;
 
 export const link = new Cell<Link>({ state: "connecting", since: Date.now() });
 
@@ -69,18 +70,27 @@ export class Stream {
         this.timer = undefined;
         this.beat(abort);
         try {
-            const r = await fetch(`/v1/events?after=${this.seq}`, { signal: abort.signal });
+            const r = await request(`/v1/events?after=${this.seq}`, { signal: abort.signal });
             if (r.status === 401 || r.status === 403) {
                 this.stop();
                 this.on.refused();
                 return;
             }
             if (!r.ok || !r.body) throw new Error(`the daemon answered ${r.status}`);
+            this.live();
             await this.read(r.body.getReader(), abort);
             throw new Error("the daemon has closed the stream");
         } catch (e) {
             if (this.abort === abort) this.broken((e as Error).message);
         }
+    }
+
+    /** The daemon answers. What pages show and could not load meanwhile is loaded again. */
+    private live(): void {
+        const back = link.value.state === "stale";
+        this.tries = 0;
+        if (link.value.state !== "live") link.set({ state: "live", since: Date.now() });
+        if (back) Source.touchAll();
     }
 
     private async read(reader: ReadableStreamDefaultReader<Uint8Array>, abort: AbortController): Promise<void> {
@@ -90,8 +100,6 @@ export class Stream {
             const { done, value } = await reader.read();
             if (done) return;
             this.beat(abort);
-            if (link.value.state !== "live") link.set({ state: "live", since: Date.now() });
-            this.tries = 0;
             text += decoder.decode(value, { stream: true });
             const end = text.lastIndexOf("\n\n");
             if (end < 0) continue;

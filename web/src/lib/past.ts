@@ -2,6 +2,7 @@
 // past.ts - who was where when, out of the events of the journal. The stream is read once from some way
 // back; what happens later is added as it comes.
 import type { Event } from "./live";
+import { request } from "./session";
 import { Cell } from "./store";
 import { heard, listeners, now } from "./world";
 
@@ -60,7 +61,7 @@ export class Past {
         const timer = window.setTimeout(() => this.stop.abort(), 20000), decoder = new TextDecoder();
         let text = "", last = after;
         try {
-            const r = await fetch(`/v1/events?after=${after}`, { signal: this.stop.signal }), reader = r.body?.getReader();
+            const r = await request(`/v1/events?after=${after}`, { signal: this.stop.signal }), reader = r.body?.getReader();
             while (reader && last < seq) {
                 const { done, value } = await reader.read();
                 if (done) break;

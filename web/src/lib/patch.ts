@@ -11,8 +11,14 @@ const MOST = 24; // jobs asked for at once; where more change, the whole list sa
 const GAP_MS = 150, DUTY = 3;
 const RUNS = new Set(["starting", "running", "suspended", "stopping"]);
 
+/** By place in line; those that have none (held, waiting for another job) come after them, oldest first. */
+export function inLine(waiting: Job[]): Job[] {
+    const place = (j: Job) => j.position ?? Infinity;
+    return [...waiting].sort((a, b) => (place(a) === place(b) ? a.id - b.id : place(a) - place(b)));
+}
+
 export function sorted(rows: Job[], more: boolean): JobList {
-    return { running: rows.filter((j) => RUNS.has(j.state)), waiting: rows.filter((j) => !RUNS.has(j.state)), more };
+    return { running: rows.filter((j) => RUNS.has(j.state)), waiting: inLine(rows.filter((j) => !RUNS.has(j.state))), more };
 }
 
 function put(list: JobList, news: Map<number, Job | null>): JobList {

@@ -8,9 +8,10 @@ const CAUSE: Record<string, string> = { completed: "has completed", failed: "has
     cancelled: "was cancelled", dependency_failed: "cannot run: what it depends on failed", lost: "was lost" };
 
 function evicted(e: Event): string {
+    if (e.sentence) return `is ${e.sentence as string}`;
     if (e.moved) return "moves to other GPUs";
     if (e.by_hand) return e.suspend ? "is being suspended" : "is being stopped";
-    return e.suspend ? "gives way and is suspended" : "gives way and goes back to the queue";
+    return e.suspend ? "is preempted and suspended" : "is preempted and goes back to the queue";
 }
 
 function where(e: Event): string {

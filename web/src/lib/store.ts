@@ -47,6 +47,7 @@ export class Pace {
 export class Source<T> {
     readonly data = new Cell<T | null>(null);
     readonly error = new Cell<Refusal | Error | null>(null);
+    private static shown = new Set<Source<unknown>>();
     private users = 0;
     private timer: number | undefined;
     private every: number | undefined;
@@ -57,6 +58,11 @@ export class Source<T> {
 
     /** everyMs: loaded again that often even when nothing has happened; 0: not. */
     constructor(private load: () => Promise<T>, private everyMs: number) {}
+
+    /** The daemon was away: whatever is shown is loaded again. */
+    static touchAll(): void {
+        for (const s of [...Source.shown]) s.touch();
+    }
 
     /** Something has happened. */
     touch(): void {
@@ -86,11 +92,13 @@ export class Source<T> {
     use(): T | null {
         useEffect(() => {
             this.users++;
+            Source.shown.add(this as Source<unknown>);
             this.touch();
             if (this.users === 1 && this.everyMs)
                 this.every = window.setInterval(() => document.hidden || this.touch(), this.everyMs);
             return () => {
                 if (--this.users === 0) {
+                    Source.shown.delete(this as Source<unknown>);
                     window.clearInterval(this.every);
                     window.clearTimeout(this.timer);
                     this.timer = undefined;

@@ -66,7 +66,7 @@ export function runName(q: Question | null): string {
 
 // ---- figures: what is compared, and which way is better ----
 
-export interface Figure { name: string; label: string; phrase?: string; hint?: string; better: 1 | -1 | 0; show(x: number): string; of(s: Side): number | null | undefined; simulated?: boolean }
+export interface Figure { name: string; label: string; phrase?: string; hint?: string; better: 1 | -1 | 0; show(x: number): string; of(s: Side): number | null | undefined; simulated?: boolean /* an import does not have it */ }
 
 const count = (x: number) => x.toLocaleString("en-US"), two = (x: number) => x.toFixed(2);
 
@@ -76,7 +76,7 @@ export const FIGURES: Figure[] = [
     { name: "wait90", phrase: "P90 wait", label: "wait, P90", hint: "nine of ten jobs waited no longer", better: -1, show: duration, of: (s) => s.p90_wait_s },
     { name: "jct", phrase: "mean completion", label: "completion, mean", hint: "from submission to the end", better: -1, show: duration, of: (s) => s.avg_jct_s },
     { name: "jct90", label: "completion, P90", better: -1, show: duration, of: (s) => s.p90_jct_s },
-    { name: "util", label: "utilization", hint: "GPU time that jobs had, of all from the first submission to the last end", better: 1, show: share, of: (s) => s.utilization },
+    { name: "util", label: "utilization", hint: "allocated GPU-hours of the capacity in the period", better: 1, show: share, of: (s) => s.utilization },
     { name: "jain", phrase: "fairness", label: "fairness (Jain)", hint: "1: every tenant got what it was due; the mean over days", better: 1, show: two, of: (s) => s.fairness?.jain },
     { name: "jainworst", label: "fairness, worst day", better: 1, show: two, of: (s) => s.fairness?.jain_worst },
     { name: "rho", label: "worst slowed job", hint: "completion time over what it would have been if its tenant had its part of the cluster alone; 1 or less: not worse off", better: -1, show: two, of: (s) => s.fairness?.rho_worst },
@@ -87,9 +87,9 @@ export const FIGURES: Figure[] = [
     { name: "jobs", label: "jobs that ended", better: 1, show: count, of: (s) => s.finished },
 ];
 
-/** What is compared with what. A past that happened elsewhere is first of all one under another scheduler. */
-export function pairOf(r: Result, imported: boolean): [Side, Side] | null {
-    return r.after ? [r.before, r.after] : imported ? [r.recorded, r.before] : null;
+/** What is compared with what; null where nothing was changed. */
+export function pairOf(r: Result): [Side, Side] | null {
+    return r.after ? [r.before, r.after] : null;
 }
 
 /** With other GPUs than before, more or less of them in use is neither good nor bad. */
@@ -103,7 +103,7 @@ export interface Change { text: string; tone: "good" | "bad" | "same"; word: str
 export function change(a: number | null | undefined, b: number | null | undefined, better: number): Change | null {
     if (a === null || a === undefined || b === null || b === undefined) return null;
     const part = a === 0 ? (b === 0 ? 0 : Infinity) : (b - a) / Math.abs(a);
-    if (Math.abs(part) < 0.01) return { text: "same", tone: "same", word: "" };
+    if (a === b || Math.abs(part) < 0.01) return { text: "same", tone: "same", word: "" };
     const arrow = b > a ? "▲" : "▼", good = better !== 0 && Math.sign(b - a) === better;
     const text = !isFinite(part) || part > 9 ? (a > 0 ? `${arrow} × ${b / a < 1000 ? Math.round(b / a) : "1000+"}` : arrow) : `${arrow} ${Math.abs(part) < 0.095 ? (Math.abs(part) * 100).toFixed(1) : Math.round(Math.abs(part) * 100)} %`;
     return { text, tone: better === 0 ? "same" : good ? "good" : "bad", word: better === 0 ? "" : good ? "better" : "worse" };

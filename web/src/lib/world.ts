@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // world.ts - what all pages share: who looks, the GPUs, the jobs, the tenants, what happened last.
-import { Cluster, get, Health, Job, pages, Refusal, Tenants } from "./api";
+import { Cluster, get, Health, Job, logIn, pages, Refusal, Tenants } from "./api";
+import { setTenants } from "./colour";
 import { Grid } from "./grid";
 import { Event, link, Stream } from "./live";
-import { JobList, Patches, sorted } from "./patch";
+import { inLine, JobList, Patches, sorted } from "./patch";
+import { fromAddress, has, keep, onChange } from "./session";
 import { Cell, Source } from "./store";
 
 const MAX_JOBS = 5000; // rows of the queue that a page holds
@@ -11,7 +13,8 @@ const LONG = 300; // rows: with more, jobs that change are asked for one by one
 const MAX_FEED = 40;
 const POLL_MS = 2000;
 
-export interface Session { health: Health; asked: boolean } // asked: the login form is open
+/** asked: the login form is open, with what was wrong; ended: who was logged in is not any more; closed: nothing is seen without a login. */
+export interface Session { health: Health; asked: boolean; wrong?: string; ended?: boolean; closed?: boolean }
 
 export const session = new Cell<Session | null>(null);
 export const unreachable = new Cell<string | null>(null);
@@ -35,7 +38,7 @@ export function may(role: "operator" | "admin"): boolean {
 async function loadJobs(): Promise<JobList> {
     if (!you()) {
         const c = await loadCluster();
-        return { running: c.running, waiting: c.waiting, more: c.jobs.total > c.running.length + c.waiting.length };
+        return { running: c.running, waiting: inLine(c.waiting), more: c.jobs.total > c.running.length + c.waiting.length };
     }
     const began = performance.now(), { rows, more } = await pages<Job>("/v1/jobs", "jobs", MAX_JOBS);
     return patches.over(sorted(rows, more), began);
@@ -53,7 +56,12 @@ const patches = new Patches(() => jobs.data.value, (l) => jobs.data.set(l));
 function isLong(l: JobList | null): boolean {
     return l !== null && l.running.length + l.waiting.length > LONG;
 }
-export const tenants = new Source<Tenants>(() => get("/v1/tenants"), 10000);
+async function loadTenants(): Promise<Tenants> {
+    const t = await get<Tenants>("/v1/tenants");
+    setTenants(t.tenants.map((x) => x.name));
+    return t;
+}
+export const tenants = new Source<Tenants>(loadTenants, 10000);
 
 /** Others that want to hear of every event: the page of a job, a timeline. */
 export const listeners = new Set<(e: Event) => void>();
@@ -84,8 +92,25 @@ async function glance(): Promise<void> {
         if (link.value.state !== "live") link.set({ state: "live", since: Date.now() });
         jobs.touch();
     } catch (e) {
+        if (e instanceof Refusal && e.status === 401) return close();
         if (link.value.state !== "stale") link.set({ state: "stale", since: Date.now(), text: (e as Error).message });
     }
+}
+
+const NOTHING: Health = { status: "ok", trouble: null, version: "", policy: "", now: 0, up_s: 0, seq: 0, jobs: 0, virtual: false };
+
+/** Who is not logged in sees nothing here: beyond the daemon's own machine. */
+function close(): void {
+    const ended = wasIn();
+    window.clearInterval(poll);
+    link.set({ state: "off", since: Date.now() });
+    session.set({ health: NOTHING, asked: false, ended, closed: true });
+    keep(null);
+}
+
+/** A session of this browser, of this tab or another, has ended. */
+function wasIn(): boolean {
+    return has() || you() !== undefined || session.value?.ended === true;
 }
 
 /** The last event that was heard of. */
@@ -107,13 +132,16 @@ export async function begin(): Promise<void> {
         if (over()) return;
         skew.s = health.now - Date.now() / 1000;
         unreachable.set(null);
-        session.set({ health, asked: false });
+        const ended = !health.you && wasIn();
+        session.set({ health, asked: false, ended });
         if (!health.you) {
+            keep(null);
             await glance();
-            if (over()) return;
+            if (over() || session.value?.closed) return;
             poll = window.setInterval(() => document.hidden || void glance(), POLL_MS);
             return;
         }
+        await loadTenants().catch(() => undefined); // their colours, before anything is drawn
         await grid.load();
         if (over()) return;
         grid.measure(!health.virtual);
@@ -122,15 +150,37 @@ export async function begin(): Promise<void> {
         tenants.touch();
     } catch (e) {
         if (over()) return;
-        if (e instanceof Refusal && e.status === 401) { // not on this machine: nothing is seen without a login
-            session.set({ health: { status: "ok", trouble: null, version: "", policy: "", now: now(), up_s: 0, seq: 0, jobs: 0, virtual: false }, asked: true });
-            return;
+        if (e instanceof Refusal && e.status === 401) {
+            unreachable.set(null);
+            return close();
         }
         unreachable.set((e as Error).message);
         later = window.setTimeout(() => void begin(), 2000);
     }
 }
 
-export function askLogin(open: boolean): void {
-    if (session.value) session.set({ ...session.value, asked: open });
+export function askLogin(open: boolean, wrong?: string): void {
+    if (session.value) session.set({ ...session.value, asked: open, wrong });
 }
+
+/** The first thing: logs in with what the address has, if anything. */
+export async function enter(): Promise<void> {
+    const how = fromAddress();
+    let wrong: string | undefined;
+    try {
+        if (how) await logIn(how);
+    } catch (e) {
+        wrong = (e as Error).message;
+    }
+    await begin();
+    if (wrong && !you()) askLogin(true, wrong);
+}
+
+/** The user logged out: no notice is needed. */
+export async function leave(): Promise<void> {
+    if (session.value) session.set({ ...session.value, health: { ...session.value.health, you: undefined }, ended: false });
+    await begin();
+}
+
+onChange(() => void begin());
+window.addEventListener("hashchange", () => location.hash.startsWith("#/login/") && void enter()); // a link that was opened in this tab

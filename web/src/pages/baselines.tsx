@@ -9,7 +9,7 @@ import { change } from "../lib/whatif";
 import { askLogin, may, now, you } from "../lib/world";
 import { ask, Choice, Delta, Empty, Panel, say } from "../ui";
 
-interface Figures { since: number; until: number; jobs: number; completed: number; failed: number; cancelled: number; never_ran?: number; preemptions: number; gpus: number; jobs_per_day: number; gpu_hours: number; utilization: number;
+interface Figures { since: number; until: number; jobs: number; completed: number; failed: number; cancelled: number; never_ran?: number; preemptions: number; preemptions_per_day?: number; gpus: number; jobs_per_day: number; gpu_hours: number; utilization: number;
     avg_wait_s: number | null; p50_wait_s: number | null; p90_wait_s: number | null; p99_wait_s: number | null; avg_jct_s: number | null; p50_jct_s: number | null; p90_jct_s: number | null; jobs_with_steps?: number; steps_per_gpu_hour: number | null }
 interface Baseline { name: string; since: number; until: number; note: string; user: string; created: number; figures: Figures }
 interface Note { at: number; kind: string; user: string | null; text: string }
@@ -26,12 +26,12 @@ function refused(e: unknown): string {
 
 interface Row { label: string; hint?: string; better: 1 | -1 | 0; of(f: Figures): number | null; show(x: number): string }
 
-const days = (f: Figures) => Math.max(1e-9, (f.until - f.since) / 86400), number = (x: number) => amount(x >= 100 ? Math.round(x) : Math.round(x * 100) / 100);
+const number = (x: number) => amount(x >= 100 ? Math.round(x) : Math.round(x * 100) / 100);
 
 const ROWS: { group: string; rows: Row[] }[] = [
     { group: "throughput", rows: [
         { label: "jobs a day", hint: "that ended and had started", better: 1, of: (f) => f.jobs_per_day, show: number },
-        { label: "GPU-hours a day", better: 1, of: (f) => f.gpu_hours / days(f), show: number },
+        { label: "GPU-hours a day", hint: "allocated, while the cluster was known", better: 1, of: (f) => f.utilization * f.gpus * 24, show: number },
         { label: "steps per GPU-hour", hint: "of jobs that report their steps", better: 1, of: (f) => f.steps_per_gpu_hour, show: number },
         { label: "jobs per GPU-hour", better: 1, of: (f) => (f.gpu_hours > 0 ? f.jobs / f.gpu_hours : null), show: number },
         { label: "failed", hint: "of the jobs that ended", better: -1, of: (f) => (f.jobs ? f.failed / f.jobs : null), show: share }] },
@@ -41,9 +41,10 @@ const ROWS: { group: string; rows: Row[] }[] = [
         { label: "wait, P90", hint: "nine of ten jobs waited no longer", better: -1, of: (f) => f.p90_wait_s, show: duration },
         { label: "completion, mean", hint: "from submission to the end", better: -1, of: (f) => f.avg_jct_s, show: duration },
         { label: "completion, P90", better: -1, of: (f) => f.p90_jct_s, show: duration },
-        { label: "preemptions", hint: "of the jobs that ended, a day", better: -1, of: (f) => f.preemptions / days(f), show: number }] },
+        { label: "preemptions", hint: "in the period", better: 0, of: (f) => f.preemptions, show: amount },
+        { label: "preemptions a day", better: -1, of: (f) => f.preemptions_per_day ?? null, show: number }] },
     { group: "GPUs", rows: [
-        { label: "utilization", hint: "GPU-hours of what the GPUs could have given", better: 1, of: (f) => f.utilization, show: share },
+        { label: "utilization", hint: "allocated GPU-hours of the capacity", better: 1, of: (f) => f.utilization, show: share },
         { label: "GPUs", better: 0, of: (f) => f.gpus, show: amount }] },
 ];
 

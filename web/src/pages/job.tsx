@@ -9,11 +9,13 @@ import type { Event } from "../lib/live";
 import { column, hasData, known, Line, Plot, Series, times } from "../lib/plot";
 import { verb } from "../lib/sentences";
 import { Source, useTick } from "../lib/store";
+import { tail } from "../lib/tail";
 import { askLogin, listeners, now, you } from "../lib/world";
 import { Choice, Empty, Panel, State } from "../ui";
 import { expected, placed, Progress } from "./queue";
 
 const LOG_CHARS = 400000; // kept of the output
+const LOG_LINES = 2000; // shown at first
 
 interface Life { events: Event[]; more: boolean }
 
@@ -115,7 +117,7 @@ function Plots(p: { used: Used | null; life: Life | null; job: Job }) {
 }
 
 function Log(p: { job: Job }) {
-    const [stream, setStream] = useState<"stdout" | "stderr">("stdout"), [text, setText] = useState(""), [end, setEnd] = useState(""), box = useRef<HTMLPreElement>(null), stick = useRef(true);
+    const [stream, setStream] = useState<"stdout" | "stderr">("stdout"), [text, setText] = useState(""), [end, setEnd] = useState(""), [lost, setLost] = useState(false), box = useRef<HTMLPreElement>(null), stick = useRef(true);
     const started = p.job.started !== null;
     useEffect(() => {
         if (!started) return undefined;
@@ -123,26 +125,19 @@ function Log(p: { job: Job }) {
         let all = "", frame = 0;
         setText("");
         setEnd("");
+        setLost(false);
         const show = () => {
             frame = 0;
             setText(all);
         };
-        void (async () => {
-            try {
-                const r = await fetch(`/v1/jobs/${p.job.id}/log?stream=${stream}&tail=2000&follow=1`, { signal: stop.signal });
-                if (!r.ok || !r.body) throw new Error((await r.json().catch(() => null))?.error?.message ?? `the daemon answered ${r.status}`);
-                const reader = r.body.getReader(), decoder = new TextDecoder();
-                for (;;) {
-                    const { done, value } = await reader.read();
-                    if (done) break;
-                    all = (all + decoder.decode(value, { stream: true })).slice(-LOG_CHARS);
-                    if (!frame) frame = requestAnimationFrame(show);
-                }
-                setEnd("the end");
-            } catch (e) {
-                if (!stop.signal.aborted) setEnd((e as Error).message);
-            }
-        })();
+        void tail(`/v1/jobs/${p.job.id}/log?stream=${stream}`, LOG_LINES, stop.signal, {
+            text: (more) => {
+                all = (all + more).slice(-LOG_CHARS);
+                if (!frame) frame = requestAnimationFrame(show);
+            },
+            state: (s) => setLost(s === "reconnecting"),
+            end: (why) => setEnd(why ?? "the end"),
+        });
         return () => {
             stop.abort();
             cancelAnimationFrame(frame);
@@ -153,7 +148,7 @@ function Log(p: { job: Job }) {
     }, [text]);
     const two = p.job.stderr && p.job.stderr !== p.job.stdout;
     return (
-        <Panel title="Output" note={end || (started ? "follows" : undefined)} actions={two ? <Choice label="Stream" value={stream} of={[["stdout", "stdout"], ["stderr", "stderr"]]} onChange={(x: "stdout" | "stderr") => setStream(x)} /> : undefined}>
+        <Panel title="Output" note={end || (lost ? "reconnecting" : started ? "follows" : undefined)} actions={two ? <Choice label="Stream" value={stream} of={[["stdout", "stdout"], ["stderr", "stderr"]]} onChange={(x: "stdout" | "stderr") => setStream(x)} /> : undefined}>
             {!started ? <p class="note">It has not started.</p>
                 : <pre class="log" ref={box} tabIndex={0} role="log" aria-label="Output of the job" onScroll={(e) => { const b = e.currentTarget; stick.current = b.scrollHeight - b.scrollTop - b.clientHeight < 24; }}>{text || (end ? "(nothing was written)" : "")}</pre>}
         </Panel>
@@ -183,10 +178,11 @@ function Facts(p: { job: Job }) {
     if (j.slurm) rows.push(["in Slurm", `${j.slurm.id}${j.slurm.state ? `, ${j.slurm.state}` : ""}`]);
     if (j.tenant) rows.push(["tenant", j.tenant]);
     rows.push(["queue", j.queue], ["kind", j.kind], ["GPUs", `${amount(j.gpus)}${j.tasks > 1 ? ` in ${j.tasks} tasks` : ""}${j.part?.mig ? ` (${j.part.mig})` : ""}`]);
+    if (j.cpus) rows.push(["CPUs", `${j.cpus}${j.tasks > 1 ? ` in each of ${j.tasks} tasks` : ""}${j.cpus_default ? " (default)" : ""}`]);
     if (j.node) rows.push(["on", place(j)]);
     if (j.priority !== undefined) rows.push(["priority", `${j.priority}${j.tier ? `, ${j.tier}` : ""}`]);
     rows.push(["submitted", full(j.submitted)]);
-    if (j.started) rows.push(["started", full(j.started)], ["waited", span(j.started - j.submitted)]);
+    if (j.started) rows.push(["started", full(j.started)], ["waited", span(j.waited_s)]);
     if (j.expected_end) rows.push(["ends about", clock(j.expected_end)]);
     if (j.time_limit_s) rows.push(["time limit", span(j.time_limit_s)]);
     if (j.ended) rows.push(["ended", full(j.ended)]);

@@ -168,7 +168,7 @@ function Ended(p: { list: Job[] }) {
                 {p.list.map((j) => (
                     <tr key={j.id}>
                         <Numbers job={j} /><td class="name"><JobLink job={j}>{j.name || jobName(j, j.id)}</JobLink></td><td>{j.user}</td><td class="opt">{j.tenant ?? ""}</td><td class="n gpus">{amount(j.gpus)}</td><td class="w">{j.ended ? clock(j.ended) : ""}</td>
-                        <td class="n w">{j.started ? span(j.started - j.submitted) : ""}</td><td class="n w">{span(j.run_s)}</td><td class="when"><State state={j.state} cause={j.cause} /></td><td class="reason">{j.cause === "completed" ? j.note ?? "" : j.note ?? j.state_text}</td>
+                        <td class="n w">{j.started ? span(j.waited_s) : ""}</td><td class="n w">{span(j.run_s)}</td><td class="when"><State state={j.state} cause={j.cause} /></td><td class="reason">{j.cause === "completed" ? j.note ?? "" : j.note ?? j.state_text}</td>
                     </tr>
                 ))}
             </tbody>

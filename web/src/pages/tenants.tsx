@@ -119,29 +119,16 @@ function meanWaits(s: Series | null): Map<string, number> {
     return out;
 }
 
-function Waste(p: { source: Source<Series>; list: Tenant[]; price: Tenants["price"] }) {
-    const s = p.source.data.value, rows = useMemo(() => {
-        const leaf = new Set(p.list.filter((t) => t.leaf).map((t) => t.name)), out: { name: string; hours: number; idle: number }[] = [];
-        s?.series.forEach((x, i) => {
-            const used = column(s, i, "used"), active = column(s, i, "active");
-            let hours = 0, idle = 0, known = false;
-            used.forEach((u, k) => {
-                if (u === null) return;
-                hours += (u * s.step_s) / 3600;
-                if (active[k] === null || active[k] === undefined) return;
-                known = true;
-                idle += (Math.max(0, u - (active[k] as number)) * s.step_s) / 3600;
-            });
-            if (leaf.has(String(x.name)) && known && hours > 0) out.push({ name: String(x.name), hours, idle });
-        });
-        return out.sort((a, b) => b.idle - a.idle);
-    }, [s, p.list]);
-    const hour = p.price?.gpu_hour;
+interface Spent { groups: { name: string; gpu_hours: number; idle_gpu_hours: number | null; idle_money: number | null }[] }
+
+function Waste(p: { range: string; list: Tenant[]; price: Tenants["price"] }) {
+    const source = useMemo(() => new Source<Spent>(() => get(`/v1/report?by=tenant&since=${Math.floor(now() - (SPANS[p.range] ?? 3600))}`), 60000), [p.range]), spent = source.use();
+    const leaf = new Set(p.list.filter((t) => t.leaf).map((t) => t.name)), rows = (spent?.groups ?? []).filter((g) => leaf.has(g.name) && g.idle_gpu_hours !== null && g.gpu_hours > 0).sort((a, b) => (b.idle_gpu_hours ?? 0) - (a.idle_gpu_hours ?? 0));
     return (
-        <Panel title="Waste" note="GPU-hours given and not used">
-            {rows.length === 0 ? <p class="note">Nothing has been measured yet.</p>
-                : <ul class="rows">{rows.slice(0, 8).map((r) => <li><div><span><i class="dot" style={{ background: nameColour(r.name) }} />{r.name}</span><span><strong>{amount(Math.round(r.idle * 100) / 100)}</strong> of {amount(Math.round(r.hours * 100) / 100)} ({percent(r.idle / r.hours)}){hour ? <>, <strong>{money(r.idle * hour, p.price?.currency)}</strong></> : ""}</span></div></li>)}</ul>}
-            {rows.length > 0 && !hour && <p class="note">In money when the configuration says what a GPU-hour costs: <code>cost:</code>.</p>}
+        <Panel title="Waste" note="GPU-hours allocated and not active">
+            {rows.length === 0 ? <p class="note">{source.error.value?.message ?? "Nothing has been measured yet."}</p>
+                : <ul class="rows">{rows.slice(0, 8).map((r) => <li><div><span><i class="dot" style={{ background: nameColour(r.name) }} />{r.name}</span><span><strong>{amount(Math.round((r.idle_gpu_hours ?? 0) * 100) / 100)}</strong> of {amount(Math.round(r.gpu_hours * 100) / 100)} ({percent((r.idle_gpu_hours ?? 0) / r.gpu_hours)}){r.idle_money !== null ? <>, <strong>{money(r.idle_money, p.price?.currency)}</strong></> : ""}</span></div></li>)}</ul>}
+            {rows.length > 0 && !p.price?.gpu_hour && <p class="note">In money when the configuration says what a GPU-hour costs: <code>cost:</code>.</p>}
         </Panel>
     );
 }
@@ -167,7 +154,7 @@ function Logged() {
             <div class="stack">
                 <Panel title="Now" note={list.length ? "bar: used, hatched where beyond the guarantee; frame: guarantee; line: fair share" : undefined}>{list.length ? <Table list={list} chosen={chosen} onChoose={setChosen} waits={meanWaits(source.data.value)} /> : <Empty title="Everybody is one tenant here">The configuration can name tenants with guarantees and limits: <code>tenants:</code>.</Empty>}</Panel>
                 <OverTime source={source} list={list} chosen={chosen} range={range} onRange={setRange} />
-                <div class="two"><Lent lending={data.lending} list={list} /><Waste source={source} list={list} price={data.price} /></div>
+                <div class="two"><Lent lending={data.lending} list={list} /><Waste range={range} list={list} price={data.price} /></div>
             </div>
         </>
     );

@@ -14,10 +14,10 @@ import { theme } from "../theme";
 const LABEL = 92, ROW = 22, AXIS = 22, MAX_LOST = 24;
 const SPANS: Record<string, number> = { "1h": 3600, "6h": 21600, "24h": 86400, "7d": 604800 };
 
-interface Bar { row: number; from: number; to: number; until?: number; job: number; text: string; owner: string; kind: "past" | "now" | "forecast"; bad?: boolean; level?: number; heap?: Heap }
+interface Bar { row: number; from: number; to: number; until?: number; most?: number; whole: boolean; job: number; text: string; owner: string; kind: "past" | "now" | "forecast"; bad?: boolean; level?: number; heap?: Heap }
 interface Heap { levels: number } // bars that lie above each other, and how many at once
 interface Row { label: string; head?: boolean }
-interface Rows { rows: Row[]; at(node: string, gpu: number): number; each: boolean }
+interface Rows { rows: Row[]; at(node: string, gpu: number): number; each: boolean; gpus: Map<string, number> }
 
 const FAILED = new Set(["failed", "killed", "out_of_memory", "timeout", "node_lost", "gpu_error", "lost"]);
 
@@ -35,7 +35,7 @@ function rowsOf(): Rows {
             rows.push({ label: grid.nodes.length > 1 ? `${n.name} ${g}` : `GPU ${g}` });
         }
     }
-    return { rows, each, at: (node, gpu) => index.get(each ? `${node}/${gpu}` : node) ?? -1 };
+    return { rows, each, gpus: new Map(grid.nodes.map((n) => [n.name, n.gpus])), at: (node, gpu) => index.get(each ? `${node}/${gpu}` : node) ?? -1 };
 }
 
 interface Piece { node: string; gpu_indices: number[] }
@@ -46,19 +46,29 @@ function lanes(p: Piece, r: Rows): number[] {
     return list.map((g) => r.at(p.node, g)).filter((row) => row >= 0);
 }
 
+/** Whether no other job is in the rows of a piece meanwhile: a whole GPU, or all GPUs of a node. */
+function isWhole(p: Piece, r: Rows, j?: Job): boolean {
+    return r.each ? j !== undefined && !j.part && p.gpu_indices.length > 0 : p.gpu_indices.length > 0 && p.gpu_indices.length === r.gpus.get(p.node);
+}
+
+/** When it is stopped at the latest. */
+function limitOf(j?: Job): number | undefined {
+    return j?.started && j.estimate_s ? j.started + j.estimate_s : undefined;
+}
+
 function running(past: Past, list: Job[], known: Map<number, Job>, r: Rows): Bar[] {
     const bars: Bar[] = [];
     for (const s of past.stays) {
         const j = known.get(s.job), live = s.to === null;
         if (live && !j?.node) continue;
         for (const row of lanes({ node: s.node, gpu_indices: s.gpus }, r))
-            bars.push({ row, from: s.from, to: s.to ?? now(), until: live ? j?.expected_end ?? undefined : undefined, job: s.job, text: j?.name || `job ${s.job}`,
+            bars.push({ row, from: s.from, to: s.to ?? now(), until: live ? j?.expected_end ?? undefined : undefined, most: live ? limitOf(j) : undefined, whole: isWhole({ node: s.node, gpu_indices: s.gpus }, r, j), job: s.job, text: j?.name || `job ${s.job}`,
                 owner: j?.tenant || j?.user || "", kind: live ? "now" : "past", bad: FAILED.has(s.how ?? "") });
     }
     const seen = new Set(past.stays.filter((s) => s.to === null).map((s) => s.job));
     for (const j of list) // placed before the events that are kept
         for (const p of seen.has(j.id) ? [] : j.pieces ?? [{ node: j.node ?? "", gpu_indices: j.gpu_indices ?? [] }])
-            for (const row of lanes(p, r)) bars.push({ row, from: j.started ?? now(), to: now(), until: j.expected_end ?? undefined, job: j.id, text: j.name, owner: j.tenant || j.user, kind: "now" });
+            for (const row of lanes(p, r)) bars.push({ row, from: j.started ?? now(), to: now(), until: j.expected_end ?? undefined, most: limitOf(j), whole: isWhole(p, r, j), job: j.id, text: j.name, owner: j.tenant || j.user, kind: "now" });
     return bars;
 }
 
@@ -67,9 +77,9 @@ function forecast(waiting: Job[], r: Rows): Bar[] {
     const bars: Bar[] = [], lost: Bar[] = [];
     for (const j of waiting.filter((x) => x.start_p50).sort((a, b) => (a.start_p50 as number) - (b.start_p50 as number))) {
         const from = Math.max(now(), j.start_p50 as number), to = j.end_p50 && j.end_p50 > from ? j.end_p50 : from + (j.estimate_s || 3600);
-        const bar = { row: -1, from, to, job: j.id, text: `${j.name || `job ${j.id}`} · ${plural(j.gpus, "GPU")}`, owner: j.tenant || j.user, kind: "forecast" as const };
-        const rows = (j.start_pieces ?? []).flatMap((p) => lanes(p, r));
-        if (rows.length) bars.push(...rows.map((row) => ({ ...bar, row })));
+        const bar = { row: -1, from, to, whole: false, job: j.id, text: `${j.name || `job ${j.id}`} · ${plural(j.gpus, "GPU")}`, owner: j.tenant || j.user, kind: "forecast" as const };
+        const there = (j.start_pieces ?? []).flatMap((p) => lanes(p, r).map((row) => ({ ...bar, row, whole: isWhole(p, r, j) })));
+        if (there.length) bars.push(...there);
         else if (lost.length < MAX_LOST) lost.push(bar);
     }
     if (lost.length) r.rows.push({ label: "somewhere", head: true });
@@ -79,8 +89,21 @@ function forecast(waiting: Job[], r: Rows): Bar[] {
 
 function build(past: Past, now: Job[], waiting: Job[], ended: Job[]): { rows: Row[]; bars: Bar[] } {
     const r = rowsOf(), known = new Map([...ended, ...waiting, ...now].map((j) => [j.id, j])), bars = [...running(past, now, known, r), ...forecast(waiting, r)];
+    giveWay(bars);
     share(bars);
     return { rows: r.rows, bars };
+}
+
+/** Who has GPUs for itself is drawn to the time at which another is expected there, and no further: its end is uncertain, and its limit is a whisker. */
+function giveWay(bars: Bar[]): void {
+    const rows = new Map<number, Bar[]>();
+    for (const b of bars) if (b.kind !== "past" && b.row >= 0) rows.set(b.row, [...(rows.get(b.row) ?? []), b]);
+    for (const list of rows.values())
+        for (const b of list.filter((x) => x.whole)) {
+            const next = Math.min(...list.filter((x) => x.kind === "forecast" && x.job !== b.job && x.from >= b.from).map((x) => x.from));
+            if (b.kind === "forecast") b.to = Math.min(b.to, Math.max(b.from + 1, next));
+            else if (b.until && b.until > next) b.until = Math.max(b.to, next);
+        }
 }
 
 /** Jobs that have part of the same GPU, or of the same node, at the same time lie above each other: as many as there are at once. */
@@ -153,6 +176,12 @@ function draw(c: CanvasRenderingContext2D, w: number, h: number, top: number, ro
             c.fillStyle = colour;
             c.fillRect(e, y, x(b.until) - e, tall);
         }
+        if (b.most && b.most > (b.until ?? b.to)) {
+            c.globalAlpha = 0.6;
+            c.fillStyle = colour;
+            c.fillRect(x(b.until ?? b.to), y + tall / 2, x(b.most) - x(b.until ?? b.to), 1);
+            c.fillRect(x(b.most) - 1, y + tall / 4, 1, tall / 2);
+        }
         c.globalAlpha = b.kind === "past" ? 0.55 : b.kind === "forecast" ? 0.22 : 0.95;
         c.fillStyle = colour;
         c.fillRect(a, y, Math.max(1, e - a - 1), tall);
@@ -218,11 +247,11 @@ export function Timeline(p: { running: Job[]; waiting: Job[]; ended: Job[] }) {
         const b = (canvas.current as Element).getBoundingClientRect(), t = t0 + ((e.clientX - b.left - LABEL) / (width - LABEL)) * (t1 - t0), down = (e.clientY - b.top - AXIS + top) / ROW, row = Math.floor(down);
         return e.clientY - b.top < AXIS ? undefined : bars.find((x) => x.row === row && Math.floor((down - row) * (x.heap?.levels ?? 1)) === (x.level ?? 0) && t >= x.from && t <= (x.until ?? x.to));
     };
-    const words = (b: Bar) => `${b.text} (job ${b.job}) on ${rows[b.row].label}: ${b.kind === "forecast" ? "expected " : ""}${clock(b.from)} to ${clock(b.until ?? b.to)}, ${span((b.until ?? b.to) - b.from)}`;
+    const words = (b: Bar) => `${b.text} (job ${b.job}) on ${rows[b.row].label}: ${b.kind === "forecast" ? "expected " : ""}${clock(b.from)} to ${clock(b.until ?? b.to)}, ${span((b.until ?? b.to) - b.from)}${b.most && b.most > (b.until ?? b.to) ? `; limit ${clock(b.most)}` : ""}`;
     if (!you()) return <Panel title="Timeline"><Empty title="Log in to see jobs in time" /></Panel>;
     const count = (kind: Bar["kind"]) => new Set(bars.filter((b) => b.kind === kind).map((b) => b.job)).size;
     return (
-        <Panel title="Timeline" note="the past faint, the present full, what is expected in outline" actions={<Choice label="How long" value={range} of={Object.keys(SPANS).map((k) => [k, k])} onChange={setRange} />}>
+        <Panel title="Timeline" note="the past faint, the present full, what is expected in outline; a thin line goes to the time limit" actions={<Choice label="How long" value={range} of={Object.keys(SPANS).map((k) => [k, k])} onChange={setRange} />}>
             <div class="lanes" ref={wrap} tabIndex={0} role="region" aria-label="Jobs in time, node by node" style={{ maxHeight: `${height}px` }} onScroll={(e) => setTop(e.currentTarget.scrollTop)}>
                 <canvas ref={canvas} role="img" aria-label={`Timeline of ${plural(rows.length, "row")}: ${plural(bars.length, "stay")} of jobs; ${count("past")} have ended, ${count("now")} run, ${count("forecast")} are expected. The lists say the same.`}
                     onMouseMove={(e) => { const b = find(e), r = (wrap.current as Element).getBoundingClientRect(); setTip(b ? { x: Math.min(e.clientX - r.left, r.width - 240), y: e.clientY - r.top + top + 16, text: words(b) } : null); }}

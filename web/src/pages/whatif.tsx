@@ -35,7 +35,7 @@ function mine(r: Run): boolean {
 }
 
 function Brief(p: { run: Run }) {
-    const r = p.run, s = r.summary, alone = s?.after?.avg_wait_s === undefined, first = alone && r.question?.import, a = (first ? s?.recorded : s?.before)?.avg_wait_s, b = (first ? s?.before : s?.after)?.avg_wait_s;
+    const r = p.run, s = r.summary, a = s?.before?.avg_wait_s, b = s?.after?.avg_wait_s;
     if (r.state === "failed") return <span class="bad">could not be answered</span>;
     if (!over(r)) return <Bar thin parts={[{ at: r.progress }]} label={r.state === "waiting" ? "waits for its turn" : `${Math.round(r.progress * 100)} % done`} />;
     if (a === null || a === undefined) return null;

@@ -23,7 +23,7 @@ function value(f: Figure, s: Side): string {
 
 /** Recorded, as it was, with the changes. */
 function Sides(p: { result: Result; imported: boolean }) {
-    const r = p.result, rows = FIGURES.filter((f) => value(f, r.before) !== "–"), pair = pairOf(r, p.imported), delta = (f: Figure) => pair && <Delta of={f.simulated && pair[0] === r.recorded ? null : change(f.of(pair[0]), f.of(pair[1]), betterOf(f, ...pair))} />;
+    const r = p.result, rows = FIGURES.filter((f) => value(f, r.before) !== "–"), pair = pairOf(r), delta = (f: Figure) => pair && <Delta of={change(f.of(pair[0]), f.of(pair[1]), betterOf(f, ...pair))} />;
     return (
         <Panel title={r.after ? "Before and after" : "Recorded and simulated"} note={`${plural(r.jobs.compared, "job")}`}>
             <div class="wide" tabIndex={0} role="region" aria-label="Side by side"><table class="sides">
@@ -31,7 +31,7 @@ function Sides(p: { result: Result; imported: boolean }) {
                 <thead><tr><th scope="col">figure</th><th scope="col" class={`n ${r.after ? "opt" : ""}`} title="what really happened">recorded</th><th scope="col" class="n" title={p.imported ? "in the simulator, with the present policy of this daemon" : "the same jobs in the simulator, with the policy and machines of that time"}>{beforeName(p.imported)}</th>
                     {r.after && <th scope="col" class="n" title="in the simulator, with the changes">after</th>}{pair && <th scope="col">change</th>}</tr></thead>
                 <tbody>{rows.map((f) => (
-                    <tr><th scope="row" title={f.hint}>{f.label}</th><td class={`n dim ${r.after ? "opt" : ""}`}>{f.simulated ? "–" : value(f, r.recorded)}</td><td class="n">{r.after ? value(f, r.before) : <strong>{value(f, r.before)}</strong>}</td>
+                    <tr><th scope="row" title={f.hint}>{f.label}</th><td class={`n dim ${r.after ? "opt" : ""}`}>{f.simulated && p.imported ? "–" : value(f, r.recorded)}</td><td class="n">{r.after ? value(f, r.before) : <strong>{value(f, r.before)}</strong>}</td>
                         {r.after && <td class="n"><strong>{value(f, r.after)}</strong></td>}{pair && <td class="w">{delta(f)}</td>}</tr>
                 ))}</tbody>
             </table></div>
@@ -136,12 +136,12 @@ function Facts(p: { run: Run; result: Result }) {
 }
 
 export function Answer(p: { run: Run; result: Result; list: Run[] }) {
-    const r = p.result, imported = !!p.run.question?.import, pair = pairOf(r, imported), v = pair && verdict(...pair), lost = pair ? pair[0].finished - pair[1].finished : 0, wait = FIGURES[0];
+    const r = p.result, imported = !!p.run.question?.import, pair = pairOf(r), v = pair && verdict(...pair), lost = pair ? pair[0].finished - pair[1].finished : 0, wait = FIGURES[0];
     return (
         <div class="stack">
             <div class={`verdict ${v?.tone ?? ""}`} role="status">
-                {pair && v ? <><strong>{v.text}{!r.after ? ` under the policy of this daemon` : ""}.</strong> <span>{sentence(...pair)}</span></>
-                    : <><strong>Nothing was changed.</strong> <span>Mean wait: {value(wait, r.recorded)} recorded, {value(wait, r.before)} simulated. Utilization: {r.recorded.utilization === null ? "–" : share(r.recorded.utilization)} and {r.before.utilization === null ? "–" : share(r.before.utilization)}.</span></>}
+                {pair && v ? <><strong>{v.text}.</strong> <span>{sentence(...pair)}</span></>
+                    : <><strong>No change was asked for.</strong> <span>Mean wait: {value(wait, r.recorded)} recorded, {value(wait, r.before)} {imported ? "under the policy of this daemon" : "simulated"}. Utilization: {r.recorded.utilization === null ? "–" : share(r.recorded.utilization)} and {r.before.utilization === null ? "–" : share(r.before.utilization)}.</span></>}
                 {lost > 0 && <p>{plural(lost, "job")} could never run on these machines, or within these limits, and {lost === 1 ? "is" : "are"} missing in the figures after.</p>}
             </div>
             <Sides result={r} imported={imported} />

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the daemon does when files, memory, its socket or the safety of its configuration are wanting."""
+import os
+import resource
+import socket
+import subprocess
+
+import pytest
+from daemon import STOKERD, Daemon, stoker
+from patience import PATIENCE_S, until
+from webclient import Client
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+class FewFiles(Daemon):
+    """Its limits of open files: the soft one, the hard one."""
+    files = (64, 64)
+
+    def command(self):
+        soft, hard = self.files
+        return ["prlimit", f"--nofile={soft}:{hard}", *super().command()]
+
+
+def connect(d):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(str(d.socket))
+    return s
+
+
+def test_a_hundred_idle_connections_with_64_files_do_not_stop_service(tmp_path):
+    with FewFiles(tmp_path, gpus=1) as d:
+        idle = [connect(d) for _ in range(100)]
+        assert Client(d.socket).get("/v1/health").status == 200
+        web = []
+        for _ in range(100):
+            web.append(socket.create_connection(d.tcp))
+        assert Client(d.socket).get("/v1/health").status == 200
+        assert Client(d.tcp).get("/v1/health").status == 200
+        number = d.submit(command=["/bin/true"])  # files for itself are left
+        assert d.wait(number)["cause"] == "completed"
+        for s in idle + web:
+            s.close()
+
+
+def test_those_who_wait_leave_room_for_others_where_files_are_few(tmp_path):
+    with FewFiles(tmp_path, gpus=1) as d:
+        number = d.submit(command=["/bin/true"], hold=True)
+        waiting, answers = [], []
+        for _ in range(30):
+            s = connect(d)
+            s.settimeout(PATIENCE_S)
+            s.sendall(b"GET /v1/jobs/%d/wait?timeout_s=600 HTTP/1.1\r\nHost: x\r\n\r\n" % number)
+            waiting.append(s)
+            assert Client(d.socket).get("/v1/health").status == 200
+        for s in waiting:
+            s.setblocking(False)
+            try:
+                answers.append(s.recv(65536))
+            except BlockingIOError:
+                answers.append(None)  # it waits
+        assert answers.count(None) >= 4
+        assert any(a and (b" 429 " in a or b" 503 " in a) for a in answers), answers
+
+
+def test_the_soft_limit_of_files_is_raised_to_the_hard_one(tmp_path):
+    d = FewFiles(tmp_path, gpus=1)
+    d.files = (64, 512)
+    with d:
+        assert resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE) == (512, 512)
+        idle = [connect(d) for _ in range(80)]  # more than a daemon with 64 would keep
+        assert Client(d.socket).get("/v1/health").status == 200
+        assert len(os.listdir(f"/proc/{d.process.pid}/fd")) > 80
+        for s in idle:
+            s.close()
+
+
+def test_a_socket_file_that_was_removed_is_made_again(tmp_path):
+    with Daemon(tmp_path, gpus=1) as d:
+        number = d.submit(command=["/bin/true"], hold=True)
+        old = connect(d)
+        d.socket.unlink()
+        until(d.socket.exists)
+        d.errors_with("was made again")
+        assert d.socket.stat().st_mode & 0o777 == (0o666 if os.geteuid() == 0 else 0o600)
+        assert d.job(number)["state"] == "held"
+        old.sendall(b"GET /v1/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert b" 200 " in old.recv(100)  # those who were connected stay
+        for _ in range(5):  # again and again
+            d.socket.unlink()
+            until(d.socket.exists)
+            assert until(lambda: d.get("/v1/health"))
+        (d.socket.parent / "s.sock.lock").unlink()
+        d.socket.unlink()
+        until(d.socket.exists)
+        assert stoker(d, "queue")
+
+
+def test_a_socket_that_another_program_answers_on_is_left_alone(tmp_path):
+    with Daemon(tmp_path, gpus=1) as d:
+        d.socket.unlink()
+        other = socket.socket(socket.AF_UNIX)
+        other.bind(str(d.socket) + ".new")
+        other.listen()
+        os.rename(str(d.socket) + ".new", d.socket)
+        inode = d.socket.stat().st_ino
+        d.errors_with("cannot be made again: another daemon answers")
+        assert d.socket.stat().st_ino == inode
+        other.close()  # nobody answers any more
+        d.errors_with("was made again")
+        assert d.get("/v1/health")
+        d.stop()
+        assert not d.socket.exists()
+
+
+def test_a_socket_of_somebody_else_is_not_removed_at_the_end(tmp_path):
+    d = Daemon(tmp_path, gpus=1).start()
+    try:
+        d.socket.unlink()
+        d.socket.write_text("not ours")
+        assert d.stop() == 0
+        assert d.socket.read_text() == "not ours"
+    finally:
+        d.close()
+
+
+@pytest.mark.parametrize("what", ["bytes", "values"])
+def test_lack_of_memory_is_told_from_bad_json(tmp_path, what):
+    body = b'{"jobs":[{"script":"' + b"x" * 50_000_000 + b'"}]}' if what == "bytes" else b'{"ids":[' + b"{}," * 490_000 + b"{}]}"
+    with Daemon(tmp_path, gpus=1) as d:
+        size = next(int(line.split()[1]) << 10 for line in open(f"/proc/{d.process.pid}/status") if line.startswith("VmSize"))
+        resource.prlimit(d.process.pid, resource.RLIMIT_AS, (size + (24 << 20), resource.RLIM_INFINITY))
+        a = Client(d.socket).post("/v1/jobs" if b"jobs" in body else "/v1/jobs/act", body)
+        assert a.status == 503 and a.json["error"]["code"] == "no_memory", a
+        resource.prlimit(d.process.pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        assert d.get("/v1/health")
+
+
+# ---- the configuration of a daemon that runs as root ----
+
+def serve(config, *args):
+    return subprocess.run([STOKERD, "--config", config, *args], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+
+@needs_root
+@pytest.mark.parametrize("what", ["others", "group", "owner", "folder", "link"])
+def test_a_configuration_that_others_may_write_is_refused_by_root(tmp_path, what):
+    folder = tmp_path / "etc"
+    folder.mkdir()
+    config = folder / "stoker.yaml"
+    config.write_text("virtual_gpus: 1\n")
+    given, culprit = config, config
+    if what == "others":
+        config.chmod(0o646)
+    elif what == "group":
+        config.chmod(0o664)
+        os.chown(config, 0, 65534)
+    elif what == "owner":
+        os.chown(config, 65534, 0)
+    elif what == "folder":
+        folder.chmod(0o777)
+        culprit = folder
+    else:
+        (tmp_path / "open").mkdir()
+        (tmp_path / "open").chmod(0o777)
+        given = tmp_path / "open" / "link.yaml"
+        given.symlink_to(config)
+        culprit = tmp_path / "open"
+    done = serve(given, "--state", tmp_path / "state", "--socket", tmp_path / "s", "--listen", "off")
+    assert done.returncode != 0 and "others than root may change" in done.stderr, done
+    assert f"{culprit} (owner" in done.stderr and f"mode {culprit.stat().st_mode & 0o7777:04o}" in done.stderr, done
+    assert f"run: {'chown root:root' if what == 'owner' else 'chmod go-w'} {culprit}\n" in done.stderr, done
+    assert not (tmp_path / "state").exists()
+
+
+@needs_root
+def test_rules_and_a_reload_are_held_to_the_same(tmp_path):
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("rules: []\n")
+    with Daemon(tmp_path / "d", gpus=1, config=f"rules: {rules}\n") as d:
+        d.config.chmod(0o666)
+        d.reload()
+        d.errors_with("others than root may change")
+        assert d.get("/v1/health")  # it goes on with what it had
+        d.config.chmod(0o644)
+    rules.chmod(0o666)
+    d = Daemon(tmp_path / "e", gpus=1, config=f"rules: {rules}\n")
+    with pytest.raises(RuntimeError, match="others than root may change"):
+        d.start()
+    d.close()
