@@ -208,11 +208,43 @@ describe("sessions", { timeout: 1200000 }, () => {
         }
     });
 
+    it("says that the daemon is away when that happens between the login and the first picture", async () => {
+        const b = await open();
+        try {
+            const gone = (route) => route.abort();
+            await b.page.route("**/v1/gpus*", gone); // what the first picture is made of
+            await b.page.goto(await d.link());
+            await loggedIn(b.page);
+            await b.page.getByText("stale since").waitFor();
+            await b.page.unroute("**/v1/gpus*", gone);
+            await b.page.getByText("live", { exact: true }).waitFor();
+        } finally {
+            await b.close();
+        }
+    });
+
+    it("shows what anybody may see when the session is revoked between the login and the first picture", async () => {
+        const b = await open();
+        try {
+            await b.page.route("**/v1/gpus*", async (route) => {
+                for (const s of await sessions(d)) await d.ask("DELETE", `/v1/tokens/${s.id}`);
+                await route.continue();
+            });
+            await b.page.goto(await d.link());
+            await b.page.getByText("This is what anybody on this machine may see").waitFor();
+            await b.page.getByText("live", { exact: true }).waitFor();
+            await b.page.getByText("GPUs in use").waitFor();
+        } finally {
+            await b.close();
+        }
+    });
+
     it("stays logged in over a restart", async () => {
         const b = await open();
         try {
             await b.page.goto(await d.link());
             await loggedIn(b.page);
+            await b.page.getByText("live", { exact: true }).waitFor();
             await d.stop();
             await b.page.getByText("stale since").waitFor();
             await d.run();

@@ -15,6 +15,11 @@ const FIRST_MS = 250, LAST_MS = 5000;
 
 export const link = new Cell<Link>({ state: "connecting", since: Date.now() });
 
+/** Nothing comes from the daemon any more; the first such word is kept, with its time. */
+export function goStale(text: string): void {
+    if (link.value.state !== "stale") link.set({ state: "stale", since: Date.now(), text });
+}
+
 export class Stream {
     private seq = 0;
     private tries = 0;
@@ -24,7 +29,7 @@ export class Stream {
 
     /** onRefused: the token is no longer good. onGap: events were lost; read everything again. */
     constructor(private on: { event(e: Event): void; gap(): void; refused(): void }) {
-        window.addEventListener("online", () => this.soon(0));
+        window.addEventListener("online", () => this.timer !== undefined && this.soon(0)); // a try is due: now
     }
 
     start(after: number): void {
@@ -47,13 +52,12 @@ export class Stream {
     }
 
     private soon(ms: number): void {
-        if (link.value.state !== "stale") return;
         window.clearTimeout(this.timer);
         this.timer = window.setTimeout(() => void this.run(), ms);
     }
 
     private broken(text: string): void {
-        if (link.value.state !== "stale") link.set({ state: "stale", since: Date.now(), text });
+        goStale(text);
         const ms = Math.min(LAST_MS, FIRST_MS * 2 ** this.tries++);
         this.soon(ms * (0.75 + Math.random() / 2));
     }

@@ -3,7 +3,7 @@
 import { Cluster, get, Health, Job, logIn, pages, Refusal, Tenants } from "./api";
 import { setTenants } from "./colour";
 import { Grid } from "./grid";
-import { Event, link, Stream } from "./live";
+import { Event, goStale, link, Stream } from "./live";
 import { inLine, JobList, Patches, sorted } from "./patch";
 import { fromAddress, has, keep, onChange } from "./session";
 import { Cell, Source } from "./store";
@@ -11,7 +11,7 @@ import { Cell, Source } from "./store";
 const MAX_JOBS = 5000; // rows of the queue that a page holds
 const LONG = 300; // rows: with more, jobs that change are asked for one by one
 const MAX_FEED = 40;
-const POLL_MS = 2000;
+const POLL_MS = 2000, SOON_MS = 250;
 
 /** asked: the login form is open, with what was wrong; ended: who was logged in is not any more; closed: nothing is seen without a login. */
 export interface Session { health: Health; asked: boolean; wrong?: string; ended?: boolean; closed?: boolean }
@@ -93,7 +93,7 @@ async function glance(): Promise<void> {
         jobs.touch();
     } catch (e) {
         if (e instanceof Refusal && e.status === 401) return close();
-        if (link.value.state !== "stale") link.set({ state: "stale", since: Date.now(), text: (e as Error).message });
+        goStale((e as Error).message);
     }
 }
 
@@ -123,6 +123,7 @@ let begun = 0;
 /** Anew: at first, when somebody logs in or out, when a token is no longer good. One that was under way ends without a word. */
 export async function begin(): Promise<void> {
     const mine = ++begun, over = () => mine !== begun;
+    let known = false;
     stream.stop();
     window.clearInterval(poll);
     window.clearTimeout(later);
@@ -132,7 +133,8 @@ export async function begin(): Promise<void> {
         if (over()) return;
         skew.s = health.now - Date.now() / 1000;
         unreachable.set(null);
-        const ended = !health.you && wasIn();
+        known = health.you !== undefined;
+        const ended = !known && wasIn();
         session.set({ health, asked: false, ended });
         if (!health.you) {
             keep(null);
@@ -150,12 +152,11 @@ export async function begin(): Promise<void> {
         tenants.touch();
     } catch (e) {
         if (over()) return;
-        if (e instanceof Refusal && e.status === 401) {
-            unreachable.set(null);
-            return close();
-        }
-        unreachable.set((e as Error).message);
-        later = window.setTimeout(() => void begin(), 2000);
+        const refused = e instanceof Refusal && e.status === 401;
+        unreachable.set(refused ? null : (e as Error).message);
+        if (refused && !known) return close();
+        if (!refused && session.value) goStale((e as Error).message); // the page is drawn already: its head says that nothing comes
+        later = window.setTimeout(() => void begin(), refused ? SOON_MS : POLL_MS); // refused: the session ended just now; what is left to see?
     }
 }
 
