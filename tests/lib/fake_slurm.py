@@ -110,7 +110,14 @@ class FakeSlurm:
             ask = until(self._next, end - time.monotonic(), f"{op} is asked")
             if ask["op"] == op:
                 return ask
-            self.answer(ask, **YES.get(ask["op"], {}))
+            self.agree(ask)
+
+    def next(self):
+        """The next request, of whatever kind."""
+        return until(self._next, say="something is asked")
+
+    def agree(self, ask):
+        self.answer(ask, **YES.get(ask["op"], {}))
 
     def answer(self, ask, ok=True, **more):
         self.say(op="answer", id=ask["id"], ok=ok, **more)
