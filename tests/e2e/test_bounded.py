@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One user's large, deep and endless requests: they are refused while they are read, or done in slices between which others are answered."""
+import itertools
 import json
 import os
 import select
@@ -141,28 +142,39 @@ def begin(d, body, headers=b""):
     return s
 
 
+def until_in_a_new_folder(tmp_path, what):
+    rounds = itertools.count()
+    until(lambda: what(tmp_path / str(next(rounds))), say="others are answered meanwhile: the request was done in one piece")
+
+
 def answered(s):
     return bool(select.select([s], [], [], 0)[0])
 
 
 def test_others_are_answered_between_the_slices_of_a_long_request(tmp_path):
     """Its jobs are seen by nobody before all of them are there."""
-    n, between, c = 100_000, 0, None
-    with Daemon(tmp_path, gpus=1) as d:
-        c = Client(d.socket)
-        s = begin(d, {**JOB, "array": {"last": n - 1}})
-        while not answered(s):
-            a = c.get("/v1/jobs?limit=1")
-            assert a.status == 200
-            if a.json["jobs"]:  # all of them are there, and its own answer is under way
-                assert c.get(f"/v1/jobs?after={n - 1}").json["jobs"], "some are shown before all of them are there"
-                until(lambda: answered(s), say="the answer to the long request")
-            elif not answered(s):
-                between += 1
-        assert between > 0, "the request was done in one piece"
-        assert b" 201 " in s.recv(100)
-        assert c.get("/v1/jobs?limit=1").json["jobs"] != []
-        assert d.get(f"/v1/jobs?after={n - 1}")["jobs"][0]["array_index"] == n - 1
+    n = 100_000
+
+    def others_answered(folder):
+        """How often others are answered meanwhile: never, where the machine stops this test for as long as the request takes."""
+        between = 0
+        with Daemon(folder, gpus=1) as d:
+            c = Client(d.socket)
+            s = begin(d, {**JOB, "array": {"last": n - 1}})
+            while not answered(s):
+                a = c.get("/v1/jobs?limit=1")
+                assert a.status == 200
+                if a.json["jobs"]:  # all of them are there, and its own answer is under way
+                    assert c.get(f"/v1/jobs?after={n - 1}").json["jobs"], "some are shown before all of them are there"
+                    until(lambda: answered(s), say="the answer to the long request")
+                elif not answered(s):
+                    between += 1
+            assert b" 201 " in s.recv(100)
+            assert c.get("/v1/jobs?limit=1").json["jobs"] != []
+            assert d.get(f"/v1/jobs?after={n - 1}")["jobs"][0]["array_index"] == n - 1
+        return between
+
+    until_in_a_new_folder(tmp_path, others_answered)
 
 
 def test_changes_that_come_meanwhile_are_made_after_it(tmp_path):
@@ -204,16 +216,20 @@ def test_a_stop_in_the_midst_of_a_long_request_leaves_nothing_of_it(tmp_path):
 
 
 def test_acting_on_many_jobs_lets_others_in(tmp_path):
-    with Daemon(tmp_path, gpus=1) as d:
-        d.submit(**JOB, array={"last": 49_999})
-        c, between = Client(d.socket), 0
-        s = send(d, "/v1/jobs/act", {"verb": "cancel", "ids": list(range(1, 50_001))})
-        until_read(s)
-        while not answered(s):
-            assert c.get("/v1/health").status == 200
-            between += not answered(s)
-        assert between > 0 and b" 200 " in s.recv(100)
-        assert until(lambda: d.jobs() == [])
+    def others_answered(folder):
+        with Daemon(folder, gpus=1) as d:
+            d.submit(**JOB, array={"last": 49_999})
+            c, between = Client(d.socket), 0
+            s = send(d, "/v1/jobs/act", {"verb": "cancel", "ids": list(range(1, 50_001))})
+            until_read(s)
+            while not answered(s):
+                assert c.get("/v1/health").status == 200
+                between += not answered(s)
+            assert b" 200 " in s.recv(100)
+            assert until(lambda: d.jobs() == [])
+        return between
+
+    until_in_a_new_folder(tmp_path, others_answered)
 
 
 def test_an_end_that_was_seen_survives_a_crash(tmp_path):

@@ -133,6 +133,7 @@ def test_the_sdk_goes_on(d, bounce):
     for t in threads:
         t.start()
     until(lambda: found.get("events"))
+    held(d, 3)
     bounce(d)
     (d.folder / "go").touch()
     for t in threads:

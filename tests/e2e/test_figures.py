@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One definition of each figure (docs/spec/figures.md): report, usage, baselines, what-if and metrics of a real daemon agree with each other
 and with the journal, whatever happened to the jobs and to the daemon."""
+import os
 import random
 import time
 
@@ -65,11 +66,12 @@ def test_everyone_agrees_whatever_happened(tmp_path):
         until(lambda: d.job(first)["restarts"] >= 1 and d.job(first)["state"] == "running")
         held = d.submit(command=["/bin/sleep", "0.5"], gpus=1, hold=True)
         gpus[held] = 1
-        short = d.submit(command=["/bin/sleep", "1"], gpus=0.5, tier="critical")  # ends while no daemon is there
+        short = d.submit(command=["/bin/sh", "-c", f"until [ -e {tmp_path}/go ]; do sleep 0.1; done"], gpus=0.5, tier="critical")  # ends while no daemon is there
         gpus[short] = 0.5
-        d.until(short, "running")
+        pid = until(lambda: d.job(short).get("pids"))[0]
         d.kill()
-        time.sleep(1.5)
+        (tmp_path / "go").touch()
+        until(lambda: not os.path.exists(f"/proc/{pid}"))
         d.start()
         assert d.wait(short)["cause"] == "completed"
         d.until(first, "running")

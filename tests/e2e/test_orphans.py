@@ -68,8 +68,7 @@ def parts(d, number):
 def run(d, command=ESCAPES, processes=2, **more):
     number = submit(d, command, **more)
     d.until(number, "running")
-    until(lambda: len(parts(d, number)[1]) == processes)
-    return number, *parts(d, number)
+    return number, *until(lambda: (p := parts(d, number)) and len(p[1]) == processes and p)
 
 
 def end(pids):

@@ -10,12 +10,13 @@ import subprocess
 import threading
 
 import pytest
+from clock import Clock
 from daemon import STOKER, STOKERD, Daemon, stoker
 from patience import PATIENCE_S, until
 from test_api import check
 
 pytestmark = pytest.mark.skipif(not STOKERD.exists(), reason="there is no stokerd")
-SLEEP = ["/bin/sleep", "1000"]
+SLEEP, HOUR = ["/bin/sleep", "1000"], 3600
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="needs root")
 
 
@@ -184,10 +185,24 @@ def test_a_browser_stays_logged_in_over_a_restart(tmp_path):
         d.close()
 
 
-def test_a_session_ends_when_it_is_not_used_and_in_any_case(tmp_path):
-    with Daemon(tmp_path, gpus=1, config="sessions: {idle: 8s, age: 1d}\n") as d:
+@pytest.fixture
+def timed(tmp_path):
+    """A daemon with sessions that lie idle for an hour at most, and a clock (`clock`) to set."""
+    def make_daemon():
+        d = Daemon(tmp_path, gpus=1, config="sessions: {idle: 1h, age: 1d}\n")
+        d.clock = Clock(d)
+        return d
+    return make_daemon
+
+
+def test_a_session_ends_when_it_is_not_used_and_in_any_case(timed):
+    with timed() as d:
         idle, busy = log_in(d), log_in(d)
-        until(lambda: busy.get("/v1/jobs").status == 200 and idle.id not in tokens(d), say="the idle one is over")
+        for minutes in (20, 40, 60):
+            d.clock.set(60 * minutes)
+            until(lambda: d.get("/v1/health")["now"] > d.clock.wall() - 60)
+            assert busy.get("/v1/jobs").status == 200
+        until(lambda: idle.id not in tokens(d), say="the idle one is over")
         assert idle.you() is None and busy.you()
         d.config.write_text("sessions: {idle: 1h, age: 2s}\n")
         d.reload()
@@ -333,6 +348,10 @@ def stream(d, client, path, headers=None):
 
 @pytest.fixture
 def talking(d):
+    return start_talking(d)
+
+
+def start_talking(d):
     """A job that has said something and runs on."""
     n = d.submit(command=["/bin/sh", "-c", "echo hello; exec sleep 1000"])
     d.log_with(n, "hello")
@@ -382,17 +401,23 @@ def test_revoking_or_leaving_a_session_ends_what_is_open_with_it(talking):
         all_end(opened)
 
 
-def test_what_expires_ends_what_is_open_with_it(talking):
-    all_end(open_all(talking, talking.web(make(talking.client(), expires_s=15)["token"])))
+def test_what_expires_ends_what_is_open_with_it(timed):
+    with timed() as d:
+        start_talking(d)
+        opened = open_all(d, d.web(make(d.client(), expires_s=HOUR)["token"]))
+        d.clock.set(HOUR)
+        all_end(opened)
 
 
-def test_an_open_stream_keeps_a_session_alive(tmp_path):
-    with Daemon(tmp_path, gpus=1, config="sessions: {idle: 8s, age: 1h}\n") as d:
+def test_an_open_stream_keeps_a_session_alive(timed):
+    with timed() as d:
         b, idle = log_in(d), log_in(d)
         t, got, _ = stream(d, d.web(), "/v1/events", b.headers)
+        for minutes in (40, 80):
+            first = tokens(d)[b.id]["expires"]
+            d.clock.set(60 * minutes)
+            until(lambda: tokens(d)[b.id]["expires"] > first + 60, say="it goes on")
         until(lambda: idle.id not in tokens(d), say="one that is not used ends")
-        first = tokens(d)[b.id]["expires"]
-        until(lambda: tokens(d)[b.id]["expires"] > first + 1, say="it goes on")
         assert t.is_alive() and b.you()
 
 

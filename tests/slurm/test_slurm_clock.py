@@ -36,7 +36,7 @@ def runs(slurm):
     where = {"pieces": {ask["nodes"]: [0]}, "started": at}
     slurm.job(7, ask["comment"], **where)
     slurm.daemon.until(n, "running")
-    return n, lambda **more: slurm.describe(7, ask["comment"], **{**where, **more})
+    return n, at, lambda **more: slurm.describe(7, ask["comment"], **{**where, **more})
 
 
 @pytest.mark.parametrize("ahead", [False, True], ids=["right", "ahead"])
@@ -44,10 +44,9 @@ def test_an_end_that_is_told_late_is_when_it_was(slurm, ahead):
     """An hour passes while there is no daemon, and the job ended in its first minute."""
     if ahead:
         wrong_for_a_moment(slurm)
-    n, told = runs(slurm)
+    n, at, told = runs(slurm)
     slurm.daemon.kill()
-    ended = int(slurm.clock.wall()) + RAN_S
-    slurm.there = [told(state="completed", ended=ended)]
+    slurm.there = [told(state="completed", ended=at + RAN_S)]
     slurm.clock.set(11 * DAY if ahead else HOUR)
     slurm.daemon.start()
     assert RAN_S - 2 <= slurm.daemon.wait(n)["run_s"] <= RAN_S + 30
@@ -57,7 +56,7 @@ def test_a_clock_that_is_set_between_start_and_end_does_not_count(slurm):
     """The job was started while the clock was ten days ahead, and it was set right since: it has not run for less than no time."""
     slurm.clock.set(10 * DAY)
     until(lambda: slurm.daemon.get("/v1/health")["now"] > slurm.clock.wall() - HOUR)
-    n, told = runs(slurm)
+    n, _, told = runs(slurm)
     slurm.clock.set(0)
     until(lambda: slurm.daemon.get("/v1/health")["clock_ahead_s"] > 9 * DAY)
     slurm.say(op="jobs", all=False, last=True, jobs=[told(state="completed", ended=int(slurm.clock.wall()))], gone=[])
@@ -69,6 +68,6 @@ def test_a_job_that_rests_is_tried_again_by_the_wall_clock(slurm):
     wrong_for_a_moment(slurm)
     n = slurm.daemon.submit(gpus=1, **JOB)
     slurm.answer(slurm.expect("submit"), ok=False, why="Resource temporarily unavailable", code=11, unanswered=False, unknown=False, passes=True)
-    slurm.daemon.until(n, "blocked")
+    until(lambda: slurm.daemon.job(n)["state"] == "blocked" or not slurm.asked.empty(), say="it rests, or did")
     slurm.clock.set(HOUR)
     assert slurm.expect("submit")

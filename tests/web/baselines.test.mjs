@@ -130,8 +130,7 @@ describe("baselines", { timeout: 1200000 }, () => {
 
     it("deletes a mark after asking", async () => {
         await b.page.getByRole("button", { name: "Delete", exact: true }).click();
-        await b.page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
-        await b.page.getByText("Baseline narrow is deleted.").waitFor();
+        await b.says("Baseline narrow is deleted.", b.page.getByRole("dialog").getByRole("button", { name: "Delete" }));
         await b.page.getByRole("heading", { name: "No period is marked yet" }).waitFor();
         assert.deepEqual((await d.get("/v1/baselines")).baselines, []);
         await b.page.goto(`${d.url}/#/baselines/gone`);

@@ -40,6 +40,10 @@ export async function open(view = VIEWS.light) {
             const r = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
             return r.violations.map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.target.join(" ") + " " + (n.failureSummary ?? "")).join(" | ")}`);
         },
+        /** Clicks. The page says so for some seconds, so that is waited for from before the click. */
+        async says(text, button) {
+            await Promise.all([page.getByText(text).first().waitFor(), button.click()]);
+        },
         async login(d) {
             await page.goto(d.login);
             await page.getByRole("button", { name: "Log out" }).waitFor();

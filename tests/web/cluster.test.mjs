@@ -144,18 +144,14 @@ describe("several nodes", { timeout: 1200000 }, () => {
             for (let i = 0; i < 6; i++) await b.page.keyboard.press("ArrowRight"); // the first press chooses the first
             const name = (await d.get("/v1/nodes")).nodes[1].name, chosen = b.page.locator(".chosen"), gpus = async () => (await d.get("/v1/gpus")).gpus.map((g) => g.state);
             await chosen.getByText(name).waitFor();
-            await chosen.getByRole("button", { name: "Drain this GPU" }).click();
-            await b.page.getByText(`GPU 1 of ${name} takes no new jobs`).waitFor();
+            await b.says(`GPU 1 of ${name} takes no new jobs`, chosen.getByRole("button", { name: "Drain this GPU" }));
             assert.deepEqual(await gpus(), ["free", "free", "free", "free", "free", "drained", "free", "free"]);
             await stat(b.page, "out of use").getByText("1").waitFor();
             await b.shot("drained");
-            await chosen.getByRole("button", { name: "Use it again" }).click();
-            await b.page.getByText(`GPU 1 of ${name} takes jobs again`).waitFor();
+            await b.says(`GPU 1 of ${name} takes jobs again`, chosen.getByRole("button", { name: "Use it again" }));
             assert.deepEqual(await gpus(), Array(8).fill("free"));
-            await chosen.getByRole("button", { name: "Drain the node" }).click();
-            await b.page.getByText(`${name} takes no new jobs`).first().waitFor();
-            await chosen.getByRole("button", { name: "Use the node again" }).click(); // the page has heard of it
-            await b.page.getByText(`${name} takes jobs again`).first().waitFor();
+            await b.says(`${name} takes no new jobs`, chosen.getByRole("button", { name: "Drain the node" }));
+            await b.says(`${name} takes jobs again`, chosen.getByRole("button", { name: "Use the node again" })); // the page has heard of it
             await chosen.getByRole("button", { name: "Drain the node" }).waitFor();
             assert.deepEqual(await gpus(), Array(8).fill("free"));
             assert.deepEqual(await b.axe(), []);

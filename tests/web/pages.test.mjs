@@ -104,8 +104,7 @@ describe("pages", { timeout: 1200000 }, () => {
         await b.page.getByRole("row", { name: /everything/ }).waitFor({ state: "detached" });
         await b.page.getByLabel("Choose all").first().check();
         await b.page.getByText("3 jobs chosen").waitFor();
-        await b.page.getByRole("toolbar").getByRole("button", { name: "Hold" }).click();
-        await b.page.getByText("3 jobs are held").waitFor();
+        await b.says("3 jobs are held", b.page.getByRole("toolbar").getByRole("button", { name: "Hold" }));
         await b.page.locator(".s-held").nth(2).waitFor();
         await b.page.getByLabel("Choose all").first().check();
         await b.page.getByRole("toolbar").getByRole("button", { name: "Cancel" }).click();
@@ -241,10 +240,8 @@ describe("pages", { timeout: 1200000 }, () => {
     it("lets an operator drain a GPU", async () => {
         await go("cluster");
         await b.page.getByRole("img", { name: /^8 GPUs\./ }).click({ position: { x: 30, y: 40 } });
-        await b.page.getByRole("button", { name: "Drain this GPU" }).click();
-        await b.page.getByText("GPU 0 takes no new jobs").first().waitFor();
-        await b.page.getByRole("button", { name: "Use it again" }).click();
-        await b.page.getByText("takes jobs again").waitFor();
+        await b.says("GPU 0 takes no new jobs", b.page.getByRole("button", { name: "Drain this GPU" }));
+        await b.says("takes jobs again", b.page.getByRole("button", { name: "Use it again" }));
         await clean();
     });
 });

@@ -95,7 +95,14 @@ async function attack(daemon) {
         s.onclose = done;
     });
     const w = window.open(daemon); // a window that it opened itself
-    await new Promise((done) => setTimeout(done, 1500));
+    for (;;) { // blank, and of this origin, until the daemon's page comes
+        try {
+            void w.location.href;
+        } catch {
+            break;
+        }
+        await new Promise((done) => setTimeout(done, 50));
+    }
     try {
         note("window", w.localStorage.length);
     } catch { /* not of this origin */ }

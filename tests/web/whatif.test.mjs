@@ -186,15 +186,13 @@ describe("what if", { timeout: 1200000 }, () => {
         await b.page.getByText("40 %: the past as it was").waitFor();
         await clean();
         await b.shot("whatif-running-light");
-        await b.page.locator("main .split > div").getByRole("button", { name: "Cancel" }).click();
-        await b.page.getByText("It is stopped.").waitFor();
+        await b.says("It is stopped.", b.page.locator("main .split > div").getByRole("button", { name: "Cancel" }));
         await b.page.getByRole("heading", { name: "What if" }).waitFor();
         assert.ok(!(await d.get("/v1/whatif")).questions.some((q) => q.state === "running"));
         rmSync(join(bin, "hold"));
         const n = (await d.get("/v1/whatif")).questions.length;
         await b.page.getByRole("button", { name: "Delete policy easy" }).click();
-        await b.page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
-        await b.page.getByText("The answer is forgotten.").waitFor();
+        await b.says("The answer is forgotten.", b.page.getByRole("dialog").getByRole("button", { name: "Delete" }));
         assert.equal((await d.get("/v1/whatif")).questions.length, n - 1);
         await b.page.getByRole("link", { name: "policy easy" }).waitFor({ state: "detached" });
     });
