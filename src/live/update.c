@@ -298,10 +298,10 @@ int stk_live_update(struct stk_live *l, struct stk_live_request *r, uint32_t slo
     if (rc == 0 && !c.started)
         rc = stk_live_share_cpus(l, spec, err);
     rc = rc < 0 ? rc : check_change(l, r, e, &c, &parsed, err);
-    if (rc == 0 && r->spec_of != old)
-        rc = put_spec(l, r, spec, old, err);
     rc = rc < 0 ? rc : apply(l, slot, e, &c, &parsed, err);
     stk_spec_done(&parsed);
+    if (rc == 0 && r->spec_of != old) /* a refused change leaves no description */
+        rc = put_spec(l, r, spec, old, err);
     rc = rc < 0 ? rc : rename_entry(e, json_string_value(json_object_get(r->body, "name")));
     rc = rc < 0 ? rc : stk_store_job_respec(l->cfg.store, &e->rec, r->spec_made, err);
     if (rc == 0) {

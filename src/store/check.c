@@ -151,8 +151,6 @@ static const struct {
      ": time run or array is not possible"},
     {"SELECT number FROM job WHERE spec NOT IN (SELECT id FROM spec)", "job ",
      " has no description"},
-    {"SELECT id FROM spec WHERE id NOT IN (SELECT spec FROM job)", "description ",
-     " belongs to no job"},
     {"SELECT DISTINCT job FROM item WHERE job NOT IN (SELECT number FROM job)", "items of job ",
      ", which is not there"},
     {"SELECT DISTINCT job FROM item WHERE state < 0 OR state >= ?3 OR attempts < 0", "job ",

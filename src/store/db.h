@@ -64,6 +64,7 @@ struct stk_store {
     struct stk_err why;
     struct stk_err damage;        /* nothing more is written; "": all is well */
     uint64_t next_seq, begin_seq; /* of the next event; as it was at begin */
+    int64_t spec_seen;            /* descriptions up to this one were looked at (prune.c) */
     int wal_pages;                /* in the WAL after the last commit */
     struct stk_ack ack;           /* as it was last written (guard.h) */
     int ack_fd, wal_fd;           /* -1: not open */

@@ -15,6 +15,7 @@
 #define STEP_EVENTS 4000
 #define STEP_JOBS 250
 #define STEP_KEYS 1000
+#define STEP_SPECS 4000
 #define STEP_PAGES 128
 #define SPARE_PAGES 1024                          /* free pages that stay in the file */
 #define SPARE_PART 8                              /* at most this part of the bound */
@@ -148,6 +149,35 @@ static int prune_jobs(struct stk_store *st, stk_time until, struct stk_err *err)
     return rc < 0 ? rc : n == STEP_JOBS;
 }
 
+/* Descriptions without a job, which refused changes of jobs once left in the store. Looks at each
+ * description once while the store is open. 1: there is more. */
+static int prune_specs(struct stk_store *st, struct stk_err *err)
+{
+    int64_t first = 0, last = 0, end;
+    sqlite3_stmt *s;
+    int rc = stk_db_int(st, "SELECT min(id) FROM spec", 0, &first, err);
+
+    rc = rc < 0 ? rc : stk_db_int(st, "SELECT max(id) FROM spec", 0, &last, err);
+    first = first > st->spec_seen ? first : st->spec_seen + 1;
+    if (rc < 0 || first > last)
+        return rc;
+    rc = stk_db_change(st,
+                       "DELETE FROM spec WHERE id BETWEEN ?1 AND ?2"
+                       " AND NOT EXISTS (SELECT 1 FROM job WHERE job.spec = spec.id)",
+                       &s, err);
+    if (rc < 0)
+        return rc;
+    end = last - first < STEP_SPECS ? last : first + STEP_SPECS - 1;
+    (void)sqlite3_bind_int64(s, 1, first);
+    (void)sqlite3_bind_int64(s, 2, end);
+    rc = stk_db_run(st, s, "delete descriptions without a job", err);
+    (void)sqlite3_finalize(s);
+    if (rc < 0)
+        return rc;
+    st->spec_seen = end;
+    return end < last;
+}
+
 static int prune_history(struct stk_store *st, const struct stk_retention *keep, bool full,
                          stk_time now, struct stk_err *err)
 {
@@ -193,6 +223,8 @@ static int prune_step(struct stk_store *st, const struct stk_retention *keep, st
         more |= rc = prune_keys(st, now - (full ? FULL_KEY_AGE : STK_STORE_KEY_AGE), err);
     if (rc >= 0)
         more |= rc = prune_history(st, keep, full, now, err);
+    if (rc >= 0)
+        more |= rc = prune_specs(st, err);
     if (rc >= 0)
         more |= rc = give_back(st, keep, err);
     return rc < 0 ? rc : more != 0;

@@ -11,6 +11,7 @@ import subprocess
 
 import pytest
 import storefile
+from daemon import Daemon, stoker
 from data import program
 from patience import PATIENCE_S
 
@@ -84,6 +85,32 @@ def test_check_tells_each_problem_and_exits_1(state):
     assert run.returncode == 1
     assert json.loads(run.stdout)["problems"] == 4
     assert len(json.loads(run.stdout)["told"]) == 4
+
+
+def test_a_description_without_a_job_is_no_damage_and_is_pruned(state):
+    sql(state, "INSERT INTO spec VALUES (70, x'7b7d'), (9000, x'7b7d')")
+    run = tool("check", state=state)
+    assert run.returncode == 0 and "no problems" in run.stdout, run
+    assert tool("prune", "--older", "10000d", state=state).returncode == 0
+    with storefile.edit(state) as db:
+        assert db.execute("SELECT count(*), max(id) FROM spec").fetchone() == (JOBS, JOBS)
+    assert tool("check", state=state).returncode == 0
+
+
+def test_a_refused_change_of_a_job_leaves_nothing_in_the_store(tmp_path):
+    d = Daemon(tmp_path, gpus="4x8").start()
+    try:
+        job = d.submit(command=["true"], gpus=1, hold=True)
+        for _ in range(5):
+            assert "gpus" in stoker(d, "update", job, "--gpus", 41, code=1).lower()
+        stoker(d, "update", job, "--gpus", 2)
+        d.stop()
+        with storefile.edit(d.state) as db:
+            assert db.execute("SELECT count(*) FROM spec").fetchone() == (1,)
+            assert db.execute("SELECT gpus FROM job").fetchone() == (2,)
+        assert tool("check", state=d.state).returncode == 0
+    finally:
+        d.close()
 
 
 def test_a_damaged_file_is_told_in_a_sentence(state):
