@@ -187,28 +187,33 @@ static int add_dependency(json_t *depends, const char *type, const char *id, str
     return json_array_append_new(depends, dep) < 0 ? stk_err_set(err, -ENOMEM, "out of memory") : 0;
 }
 
-/* "afterok:12:13", in a buffer of our own. */
+/* "afterok:12:13" or "12:13", in a buffer of our own. */
 static int read_dependency(char *word, json_t *depends, bool *singleton, struct stk_err *err)
 {
-    char *save = NULL, *type = strtok_r(word, ":", &save), *id;
+    char *save = NULL, *id;
+    const char *type = strtok_r(word, ":", &save);
     int rc = 0;
 
     if (!type)
         return stk_err_set(err, -EINVAL, "expected a dependency such as afterok:12");
+    id = strtok_r(NULL, ":", &save);
     if (strcasecmp(type, "singleton") == 0) {
         *singleton = true;
-        return 0;
+        return id ? stk_err_set(err, -EINVAL, "singleton takes no job number, got \"%s\"",
+                                stk_words_show(id).text)
+                  : 0;
     }
-    if (type[strspn(type, "0123456789_")] == '\0')
-        return add_dependency(depends, "afterok", type, err);
-    if (!stk_words_among(type, "afterok|afterany|afternotok|aftercorr"))
+    if (type[strspn(type, "0123456789_")] == '\0') {
+        rc = add_dependency(depends, "afterok", type, err);
+        type = "afterok";
+    } else if (!stk_words_among(type, "afterok|afterany|afternotok|aftercorr")) {
         return stk_err_set(err, -EINVAL,
                            "there is no dependency \"%s\"; there are afterok, afterany, "
                            "afternotok, aftercorr and singleton",
                            stk_words_show(type).text);
-    id = strtok_r(NULL, ":", &save);
-    if (!id)
+    } else if (!id) {
         return stk_err_set(err, -EINVAL, "%s needs a job number, as in %s:12", type, type);
+    }
     for (; id && rc == 0; id = strtok_r(NULL, ":", &save))
         rc = add_dependency(depends, type, id, err);
     return rc;

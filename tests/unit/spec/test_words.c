@@ -247,6 +247,10 @@ static void dependencies_of_every_form(void **state)
     assert_int_equal(stk_words_depend("singleton,aftercorr:9", d, &singleton, &err), 0);
     assert_true(singleton);
     assert_int_equal(stk_words_depend("77", d, &singleton, &err), 0);
+    assert_int_equal(stk_words_depend("78:79_2:80", d, &singleton, &err), 0);
+    assert_int_equal(stk_words_depend("78:x", d, &singleton, &err), -EINVAL);
+    assert_int_equal(stk_words_depend("singleton:5", d, &singleton, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "takes no job number"));
     assert_int_equal(stk_words_depend("afterok:1?afterok:2", d, &singleton, &err), -EINVAL);
     assert_non_null(strstr(err.text, "'?'"));
     assert_int_equal(stk_words_depend("after:1", d, &singleton, &err), -EINVAL);
@@ -258,7 +262,10 @@ static void dependencies_of_every_form(void **state)
                                  "{\"job\":13,\"type\":\"afterok\"},"
                                  "{\"index\":3,\"job\":14,\"type\":\"afterany\"},"
                                  "{\"job\":9,\"type\":\"aftercorr\"},"
-                                 "{\"job\":77,\"type\":\"afterok\"}]");
+                                 "{\"job\":77,\"type\":\"afterok\"},"
+                                 "{\"job\":78,\"type\":\"afterok\"},"
+                                 "{\"index\":2,\"job\":79,\"type\":\"afterok\"},"
+                                 "{\"job\":80,\"type\":\"afterok\"}]");
 }
 
 static void signals_by_name_and_number(void **state)
