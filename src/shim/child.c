@@ -157,8 +157,8 @@ static bool begins_anew(const struct stk_shim *s, uint32_t task, const char *pat
     const struct stk_launch *l = &s->l;
     bool named =
         json_object_get(l->spec, "stdout") || (is_stderr && json_object_get(l->spec, "stderr"));
-    const char *mode =
-        stk_str_or(l->spec, "open_mode", named || l->procs > 1 ? "append" : "truncate");
+    const bool shared = l->procs > 1 && l->items; /* no worker is the first for certain */
+    const char *mode = stk_str_or(l->spec, "open_mode", named || shared ? "append" : "truncate");
     char first[4096];
 
     if (strcmp(mode, "truncate") != 0 || l->restarts > 0 || s->items_handed > 1)
@@ -193,6 +193,16 @@ static int open_log(const struct stk_shim *s, uint32_t task, int report, bool is
     return fd;
 }
 
+/* Task 0 of a gang sets the old file aside, or empties it: the other tasks open their files when
+ * task 0 has opened its own, or is gone. */
+static void await_first_task(const struct stk_shim *s)
+{
+    char c;
+
+    while (s->files_wait >= 0 && read(s->files_wait, &c, 1) < 0 && errno == EINTR)
+        ; /* until it is closed */
+}
+
 static void files(const struct stk_shim *s, uint32_t task, int report)
 {
     const bool sent = json_is_true(json_object_get(s->l.spec, "stdin_held")),
@@ -220,6 +230,8 @@ static void files(const struct stk_shim *s, uint32_t task, int report)
     if (held)
         (void)fcntl(fd, F_SETFL, 0);
     (void)dup2(fd, 0);
+    if (task > 0)
+        await_first_task(s);
     stk_launch_log_path(&s->l, task, false, out_path, sizeof(out_path));
     stk_launch_log_path(&s->l, task, true, err_path, sizeof(err_path));
     fd = open_log(s, task, report, false, out_path);
@@ -227,6 +239,8 @@ static void files(const struct stk_shim *s, uint32_t task, int report)
     if (strcmp(out_path, err_path) != 0)
         fd = open_log(s, task, report, true, err_path);
     (void)dup2(fd, 2);
+    if (s->files_done >= 0)
+        (void)close(s->files_done);
 }
 
 static void work_dir(const struct stk_launch *l, uint32_t task, int report)

@@ -2,6 +2,7 @@
 /* main.c - stoker-shim: takes the launch message, starts the tasks, and waits for whatever comes:
  * ends of processes, orders, deadlines. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -95,9 +96,29 @@ static int first_record(struct stk_shim *s)
     return stk_shim_say(s, o, STK_SAY_FILE);
 }
 
+/* The tasks of a gang wait until task 0 has opened its files: it alone has the end that is written
+ * to (child.c). */
+static int start_gang(struct stk_shim *s, int report, struct stk_err *err)
+{
+    int ends[2], rc;
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return stk_err_set(err, -errno, "cannot make a pipe: %s", strerror(errno));
+    s->files_wait = ends[0];
+    s->files_done = ends[1];
+    rc = stk_task_start(s, 0, report, err);
+    (void)close(ends[1]);
+    s->files_done = -1;
+    for (uint32_t i = 1; i < s->n_tasks && rc == 0; i++)
+        rc = stk_task_start(s, i, report, err);
+    (void)close(ends[0]);
+    s->files_wait = -1;
+    return rc;
+}
+
 static int start_all(struct stk_shim *s, struct stk_err *err)
 {
-    int pair[2], rc = 0;
+    int pair[2], rc;
 
     s->n_tasks = s->l.procs;
     s->tasks = calloc(s->n_tasks, sizeof(*s->tasks));
@@ -109,8 +130,7 @@ static int start_all(struct stk_shim *s, struct stk_err *err)
         return 0; /* each worker starts with its first item */
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return stk_err_set(err, -errno, "cannot make a socket: %s", strerror(errno));
-    for (uint32_t i = 0; i < s->n_tasks && rc == 0; i++)
-        rc = stk_task_start(s, i, pair[1], err);
+    rc = s->n_tasks > 1 ? start_gang(s, pair[1], err) : stk_task_start(s, 0, pair[1], err);
     (void)close(pair[1]);
     s->report = pair[0];
     return rc;
@@ -277,6 +297,8 @@ static int supervise(void)
     struct stk_shim s = {.conn = STK_SHIM_FD_CONN,
                          .listener = -1,
                          .report = -1,
+                         .files_wait = -1,
+                         .files_done = -1,
                          .adopt_fd = -1,
                          .nap_from = -1,
                          .nap_end = -1,

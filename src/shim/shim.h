@@ -113,6 +113,7 @@ struct stk_shim {
     struct stk_pty *pty;
 
     int signal_fd, conn, report; /* report: what the starting tasks say; -1: all have started */
+    int files_wait, files_done;  /* a pipe that closes when task 0 has its files; -1: none */
     int listener;                /* where to connect again; -1: not yet needed */
     char *in;                    /* half a line from the connection */
     size_t n_in, cap_in;

@@ -40,3 +40,13 @@ def test_truncate_and_append_do_as_they_say(two, tmp_path):
         (tmp_path / f"stoker-{number}.out").write_text("old\n")
         one.wait(one.submit(command=["/bin/echo", "new"], workdir=str(tmp_path), open_mode=mode))
         assert (tmp_path / f"stoker-{number}.out").read_text() == said and not (tmp_path / f"stoker-{number}.out.1").exists()
+
+
+def test_a_gang_keeps_an_older_output_and_empties_a_file_once(two, tmp_path):
+    one, _ = two
+    for number, mode in enumerate([{}, {"open_mode": "truncate"}], 1):
+        out = tmp_path / f"stoker-{number}.out"
+        out.write_text("old\n")
+        one.wait(one.submit(command=["/bin/echo", "new"], workdir=str(tmp_path), tasks=8, **mode))
+        assert out.read_text() == "new\n" * 8 and one.log(number) == "new\n" * 8
+    assert (tmp_path / "stoker-1.out.1").read_text() == "old\n" and not (tmp_path / "stoker-2.out.1").exists()
