@@ -16,10 +16,22 @@ static uint64_t cut_size(const struct stk_launch *l)
     return l->log_max + l->log_max / 8;
 }
 
-/* Returns when the log is worth another look, in ms: at the rate it grows, half of its way. */
+/* When the log is worth another look, in ms: at the rate it grew since the last look, half of the
+ * bytes that are left; but at most twice as long as that look is ago, because what pauses may go on
+ * soon. */
+static int64_t next_wait(int64_t past, uint64_t grown, uint64_t left)
+{
+    int64_t wait = 2 * past,
+            by_rate = grown > 0 ? (int64_t)(left / 2 * (uint64_t)past / grown) : wait;
+
+    wait = by_rate < wait ? by_rate : wait;
+    return wait < QUICK_MS ? QUICK_MS : wait > SLOW_MS ? SLOW_MS : wait;
+}
+
+/* Returns when the log is worth another look, in ms. */
 static int64_t look(const struct stk_launch *l, struct stk_log *log, int64_t now)
 {
-    int64_t past = now - log->seen_ms, wait = SLOW_MS;
+    const int64_t past = now - log->seen_ms;
     uint64_t size, grown;
     struct stat st;
 
@@ -34,12 +46,7 @@ static int64_t look(const struct stk_launch *l, struct stk_log *log, int64_t now
     }
     log->seen = size;
     log->seen_ms = now;
-    if (grown > 0 && past > 0) {
-        uint64_t left = size < cut_size(l) ? cut_size(l) - size : 0;
-
-        wait = (int64_t)(left / 2 * (uint64_t)past / grown);
-    }
-    return wait < QUICK_MS ? QUICK_MS : wait > SLOW_MS ? SLOW_MS : wait;
+    return next_wait(past, grown, size < cut_size(l) ? cut_size(l) - size : 0);
 }
 
 void stk_shim_logs_check(struct stk_shim *s, int64_t now)
