@@ -9,31 +9,15 @@
 #include "core/state.h"
 #include "model/reason.h"
 
-static const char *const cause_words[STK_CAUSE_MAX] = {
-    [STK_CAUSE_NONE] = "",
-    [STK_CAUSE_OK] = "completed",
-    [STK_CAUSE_FAILED] = "failed",
-    [STK_CAUSE_SIGNAL] = "killed",
-    [STK_CAUSE_OOM] = "out_of_memory",
-    [STK_CAUSE_TIMEOUT] = "timeout",
-    [STK_CAUSE_NODE_LOST] = "node_lost",
-    [STK_CAUSE_NOT_STARTED] = "not_started",
-    [STK_CAUSE_EVICTED] = "evicted",
-    [STK_CAUSE_CANCELLED] = "cancelled",
-    [STK_CAUSE_DEPENDENCY] = "dependency_failed",
-    [STK_CAUSE_GPU] = "gpu_error",
-    [STK_CAUSE_UNKNOWN] = "lost",
-};
-
 const char *stk_show_cause(enum stk_cause c)
 {
-    return (unsigned)c < STK_CAUSE_MAX ? cause_words[c] : "lost";
+    return stk_cause_word(c);
 }
 
 enum stk_cause stk_show_cause_of(const char *word)
 {
     for (int c = STK_CAUSE_OK; c < STK_CAUSE_MAX; c++)
-        if (strcmp(cause_words[c], word) == 0)
+        if (strcmp(stk_cause_word((enum stk_cause)c), word) == 0)
             return (enum stk_cause)c;
     return STK_CAUSE_NONE;
 }

@@ -8,6 +8,7 @@
 
 #include "core/state.h"
 #include "live/state.h"
+#include "spec/ending.h"
 
 bool stk_live_may(const struct stk_who *who, uint32_t owner_uid)
 {
@@ -192,11 +193,13 @@ static int act_on(struct stk_live *l, struct stk_live_request *r, stk_job_number
 {
     const struct stk_entry *e = stk_entries_find(&l->entries, number);
     enum stk_cause cause = STK_CAUSE_NONE;
+    char how[48];
 
     if (!e) {
-        if (stk_store_job_get(l->cfg.store, number, stk_live_see_cause, &cause, NULL) == 0)
-            return stk_err_set(err, -EALREADY, "job %u has ended (%s)", number,
-                               stk_cause_name(cause));
+        if (stk_store_job_get(l->cfg.store, number, stk_live_see_cause, &cause, NULL) == 0) {
+            stk_end_already(cause, how, sizeof(how));
+            return stk_err_set(err, -EALREADY, "job %u %s", number, how);
+        }
         return stk_err_set(err, -ENOENT, "there is no job %u", number);
     }
     if (!stk_live_may(&r->who, e->rec.uid))

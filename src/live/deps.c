@@ -7,6 +7,7 @@
  * settled from history: met ones go, unmet ones refuse the submission.
  */
 #include "live/state.h"
+#include "spec/ending.h"
 
 #define MAX_EFFORT UINT64_C(100000000)   /* entries looked at for a request, in slices, */
 #define MAX_EFFORT_ONE UINT64_C(2000000) /* and for a description, in one: some 0.1 s */
@@ -40,10 +41,14 @@ static int look(struct stk_live *l, stk_job_number number, struct stk_outcome *r
 static int add_one(struct stk_live *l, struct stk_live_deps *d, enum stk_dep_type type,
                    stk_job_number on, const struct stk_outcome *s, struct stk_err *err)
 {
+    char how[48];
+
     if (stk_core_find(l->core, on) == STK_NONE && !l->making) {
-        if (!stk_dep_met(type, s->cause))
-            return stk_err_set(err, -EINVAL, "job %u has ended (%s): %s can never be met", on,
-                               stk_cause_name(s->cause), stk_dep_type_name(type));
+        if (!stk_dep_met(type, s->cause)) {
+            stk_end_already(s->cause, how, sizeof(how));
+            return stk_err_set(err, -EINVAL, "job %u %s: %s can never be met", on, how,
+                               stk_dep_type_name(type));
+        }
         return 0;
     }
     if (d->n == STK_MAX_DEPS)

@@ -162,7 +162,7 @@ struct stk_live {
     uint64_t seq, durable; /* of the last event written, committed */
     uint64_t since_snapshot;
     stk_job_number named_dep; /* the job that 'dep_text' is about; 0: none */
-    char dep_text[160];
+    char dep_text[200];
     stk_job_number done_number; /* the last finished job that was seen, and its slot */
     uint32_t done_slot;
 

@@ -22,6 +22,27 @@ const char *stk_cause_name(enum stk_cause c)
     return NAME(names, c);
 }
 
+const char *stk_cause_word(enum stk_cause c)
+{
+    static const char *const words[STK_CAUSE_MAX] = {
+        [STK_CAUSE_NONE] = "",
+        [STK_CAUSE_OK] = "completed",
+        [STK_CAUSE_FAILED] = "failed",
+        [STK_CAUSE_SIGNAL] = "killed",
+        [STK_CAUSE_OOM] = "out_of_memory",
+        [STK_CAUSE_TIMEOUT] = "timeout",
+        [STK_CAUSE_NODE_LOST] = "node_lost",
+        [STK_CAUSE_NOT_STARTED] = "not_started",
+        [STK_CAUSE_EVICTED] = "evicted",
+        [STK_CAUSE_CANCELLED] = "cancelled",
+        [STK_CAUSE_DEPENDENCY] = "dependency_failed",
+        [STK_CAUSE_GPU] = "gpu_error",
+        [STK_CAUSE_UNKNOWN] = "lost",
+    };
+
+    return (unsigned)c < STK_CAUSE_MAX ? words[c] : "lost";
+}
+
 const char *stk_tier_name(enum stk_tier t)
 {
     static const char *const names[] = {"best-effort", "standard", "critical"};

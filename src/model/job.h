@@ -102,7 +102,9 @@ enum stk_retry stk_retry_of(enum stk_cause cause);
 bool stk_dep_met(enum stk_dep_type type, enum stk_cause cause);
 
 const char *stk_job_state_name(enum stk_job_state s);
+/* "ok", "signal": as run files and traces have it. Users and clients see stk_cause_word(). */
 const char *stk_cause_name(enum stk_cause c);
+const char *stk_cause_word(enum stk_cause c); /* "completed", "killed"; "" for none */
 const char *stk_tier_name(enum stk_tier t);
 const char *stk_kind_name(enum stk_job_kind k);
 const char *stk_dep_type_name(enum stk_dep_type t);

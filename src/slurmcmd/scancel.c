@@ -151,7 +151,7 @@ static int report(const struct stk_slurm *s, const json_t *answer)
         const json_t *r = json_array_get(results, i);
         const char *text = stk_str(r, "error");
 
-        if (json_is_true(json_object_get(r, "ok")) || strstr(text, "has ended"))
+        if (json_is_true(json_object_get(r, "ok")) || strstr(text, "has already "))
             continue;
         stk_slurm_say(s->name, "error: Kill job error on job id %lld: %s",
                       (long long)stk_int(r, "id", 0), text);
@@ -178,7 +178,7 @@ static int act(struct stk_slurm *s, const struct asked *a, json_t *take_ids)
     rc = stk_client_call(s->c, &call, &answer, &err);
     if (rc == 0)
         bad = report(s, answer);
-    else if (!strstr(err.text, "has ended"))
+    else if (!strstr(err.text, "has already "))
         bad = stk_slurm_fail(s, &err);
     json_decref(answer);
     json_decref(body);

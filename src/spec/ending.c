@@ -53,3 +53,11 @@ void stk_end_words(enum stk_cause cause, int32_t code, char *buf, size_t size)
         break;
     }
 }
+
+void stk_end_already(enum stk_cause cause, char *buf, size_t size)
+{
+    if (cause == STK_CAUSE_OK)
+        (void)snprintf(buf, size, "has already completed");
+    else
+        (void)snprintf(buf, size, "has already ended (%s)", stk_cause_word(cause));
+}

@@ -11,4 +11,8 @@
 /* "failed with exit code 3", "was killed by signal 9 (KILL)". */
 void stk_end_words(enum stk_cause cause, int32_t code, char *buf, size_t size);
 
+/* "has already completed", "has already ended (failed)": the end of a sentence that begins with the
+ * job. */
+void stk_end_already(enum stk_cause cause, char *buf, size_t size);
+
 #endif

@@ -73,7 +73,7 @@ static void put_record(FILE *f, const struct stk_record *r)
     put_time(f, "started", r->started);
     put_time(f, "ended", r->ended);
     if (r->cause && r->cause < STK_CAUSE_MAX)
-        put_text(f, "cause", stk_cause_name(r->cause));
+        put_text(f, "cause", stk_cause_word(r->cause));
     else
         (void)fprintf(f, ",\"cause\":null");
     put_code(f, "exit_code", r->cause == STK_CAUSE_OK || r->cause == STK_CAUSE_FAILED, r->code);

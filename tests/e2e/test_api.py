@@ -404,6 +404,26 @@ def test_tokens_are_made_used_and_deleted(daemon, document):
     assert daemon.client().post("/v1/tokens", {"name": "x" * 200}).status == 422
 
 
+def test_the_end_of_a_job_is_told_in_the_words_of_the_api(daemon):
+    good, bad = daemon.submit(command=["true"]), daemon.submit(command=["false"])
+    for n, how in [(good, f"job {good} has already completed"), (bad, f"job {bad} has already ended (failed)")]:
+        daemon.wait(n)
+        for verb in ["suspend", "cancel", "hold"]:
+            a = daemon.client().post(f"/v1/jobs/{n}/{verb}", {})
+            assert a.status == 409 and a.message == how
+
+
+def test_a_chain_of_dependencies_names_the_job_that_failed(daemon):
+    first = daemon.submit(command=["false"], hold=True)
+    chain = [first]
+    for _ in range(3):
+        chain.append(daemon.submit(command=["true"], depends=[{"type": "afterok", "job": chain[-1]}]))
+    assert daemon.client().post(f"/v1/jobs/{first}/release", {}).status == 200
+    notes = [daemon.wait(n)["note"] for n in chain[1:]]
+    root = f"job {first} failed with exit code 1"
+    assert notes == [root, f"job {chain[1]} did not run: {root}", f"job {chain[2]} did not run: {root}"]
+
+
 @needs_root
 def test_users_see_all_queues_and_change_only_their_own(daemon):
     n = daemon.submit(command=SLEEP, envs={"KEY": "value"}, name="private")

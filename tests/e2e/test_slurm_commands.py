@@ -322,7 +322,7 @@ def test_hold_release_suspend_resume(slurm):
     slurm.d.until(job, "running")
     slurm.run("scancel", "-t", "R", "-n", "wrap")
     slurm.d.wait(job)
-    assert "has ended" in slurm.run("scontrol", "requeue", job, code=1).stderr
+    assert f"job {job} has already ended (cancelled)" in slurm.run("scontrol", "requeue", job, code=1).stderr
 
 
 # ---- submitit ----

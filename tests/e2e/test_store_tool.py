@@ -128,7 +128,7 @@ def test_export_is_json_lines_with_descriptions(state, tmp_path):
     assert run.returncode == 0, run
     rows = [json.loads(line) for line in run.stdout.splitlines()]
     assert [r["id"] for r in rows] == list(range(1, JOBS + 1))
-    assert rows[0]["cause"] == "ok" and rows[0]["exit_code"] == 0
+    assert rows[0]["cause"] == "completed" and rows[0]["exit_code"] == 0
     assert rows[0]["ended"] - rows[0]["started"] == 1
     assert rows[1]["cause"] is None and rows[1]["ended"] is None
     assert rows[1]["spec"] == {"name": "train", "gpus": 2, "command": ["true"]}
