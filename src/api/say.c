@@ -105,17 +105,46 @@ static void say_near(const struct stk_say *s, char *buf, size_t size)
                        outlook);
 }
 
+/* "3.5 GiB", of what is there at most; in MiB where one digit of a GiB would say too little. */
+static void put_mem(uint64_t mib, bool exact, char *buf, size_t size)
+{
+    const uint64_t tenths = mib * 10 / 1024;
+
+    if (mib % 1024 == 0)
+        (void)snprintf(buf, size, "%" PRIu64 " GiB", mib / 1024);
+    else if (exact || tenths == 0)
+        (void)snprintf(buf, size, "%" PRIu64 " MiB", mib);
+    else
+        (void)snprintf(buf, size, "%" PRIu64 ".%" PRIu64 " GiB", tenths / 10, tenths % 10);
+}
+
+/* Two amounts that are compared: exact where they would look the same. */
+static void put_mems(const uint64_t mib[2], char buf[2][32])
+{
+    for (int exact = 0; exact < 2; exact++) {
+        for (int i = 0; i < 2; i++)
+            put_mem(mib[i], exact, buf[i], sizeof(buf[i]));
+        if (mib[0] == mib[1] || strcmp(buf[0], buf[1]) != 0)
+            return;
+    }
+}
+
 /* "is over the limit of vision: uses 8 of 8 GPUs" */
 static void say_tenant(const struct stk_reason *w, char *buf, size_t size)
 {
-    const double one = w->unit == STK_UNIT_MEM ? 1024 : 1000;
-    const char *what = w->unit == STK_UNIT_CPUS  ? "CPUs"
-                       : w->unit == STK_UNIT_MEM ? "GiB of memory"
-                       : w->gpu_type             ? "GPUs of one type"
-                                                 : "GPUs";
+    const char *what = w->unit == STK_UNIT_CPUS ? "CPUs"
+                       : w->gpu_type            ? "GPUs of one type"
+                                                : "GPUs";
+    char mem[2][32];
 
+    if (w->unit == STK_UNIT_MEM) {
+        put_mems((const uint64_t[]){w->used, w->limit}, mem);
+        (void)snprintf(buf, size, "is over the limit of %.60s: uses %s of %s of memory", w->tenant,
+                       mem[0], mem[1]);
+        return;
+    }
     (void)snprintf(buf, size, "is over the limit of %.60s: uses %g of %g %s", w->tenant,
-                   (double)w->used / one, (double)w->limit / one, what);
+                   (double)w->used / 1000, (double)w->limit / 1000, what);
 }
 
 /* "is over a limit of queue express: its user has 2 of 2 GPUs there, and it needs 1" */
@@ -177,18 +206,21 @@ static void say_cpu_mem(const struct stk_say *s, const char *outlook, char *buf,
 {
     const struct stk_reason *w = &s->why;
     const double need = (double)w->limit, have = (double)w->used;
+    char mem[2][32];
 
-    if (w->unit == STK_UNIT_CPUS)
+    if (w->unit == STK_UNIT_CPUS) {
         (void)snprintf(buf, size, "needs %.6g CPU%s%s and %.6g %s free%s%s", need / 1000,
                        w->limit == 1000 ? "" : "s", s->cpus_default ? " (default)" : "",
                        have / 1000, w->used == 1000 ? "is" : "are",
                        w->used >= w->limit ? ", but not together" : "", outlook);
-    else if (w->unit == STK_UNIT_MEM)
-        (void)snprintf(buf, size, "needs %.6g GiB of memory and %.6g are free%s%s", need / 1024,
-                       have / 1024, w->used >= w->limit ? ", but not together" : "", outlook);
-    else
+    } else if (w->unit == STK_UNIT_MEM) {
+        put_mems((const uint64_t[]){w->limit, w->used}, mem);
+        (void)snprintf(buf, size, "needs %s of memory and %s are free%s%s", mem[0], mem[1],
+                       w->used >= w->limit ? ", but not together" : "", outlook);
+    } else {
         (void)snprintf(buf, size, "finds GPUs free, but not enough CPUs or memory on their nodes%s",
                        outlook);
+    }
 }
 
 static void say_room(const struct stk_say *s, char *buf, size_t size)

@@ -59,14 +59,15 @@ static int run_undrain(const struct stk_args *a)
 }
 
 static const struct stk_option drain_options[] = {
-    {"gpu", 'g', NULL, "the words are indices of GPUs", NULL},
+    {"gpu", 'g', NULL, "the words are GPUs: INDEX, or NODE:INDEX where there are several nodes",
+     NULL},
     {0},
 };
 static const struct stk_options drain_groups[] = {{"options", drain_options}, {0}};
 
 const struct stk_command stk_cmd_drain = {
     .name = "drain",
-    .synopsis = "NODE...\n--gpu INDEX...",
+    .synopsis = "NODE...\n--gpu [NODE:]INDEX...",
     .help = "give no new jobs to a node or a GPU; running ones go on",
     .options = drain_groups,
     .section = STK_SECTION_SITE,
@@ -75,7 +76,7 @@ const struct stk_command stk_cmd_drain = {
 
 const struct stk_command stk_cmd_undrain = {
     .name = "undrain",
-    .synopsis = "NODE...\n--gpu INDEX...",
+    .synopsis = "NODE...\n--gpu [NODE:]INDEX...",
     .help = "give jobs to a drained node or GPU again",
     .options = drain_groups,
     .section = STK_SECTION_SITE,

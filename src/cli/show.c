@@ -90,7 +90,15 @@ static void show_times(const struct stk_ask *k, const json_t *job)
     show_interruptions(k, job);
 }
 
-/* "3.2 GPU-hours, 8.00 EUR, 1.2 kWh" and how well its GPUs were used. */
+/* "3.20 GPU-hours", "less than 0.01 kWh". */
+static size_t put_amount(double v, const char *unit, char *buf, size_t size)
+{
+    if (v > 0 && v < 0.01)
+        return (size_t)snprintf(buf, size, "less than 0.01 %s", unit);
+    return (size_t)snprintf(buf, size, "%.*f %s", v >= 100 || v == 0 ? 0 : 2, v, unit);
+}
+
+/* "3.20 GPU-hours, 8.00 EUR, 1.2 kWh" and how well its GPUs were used. */
 static void show_cost(const struct stk_ask *k, const json_t *job)
 {
     const json_t *e = json_object_get(job, "efficiency");
@@ -100,12 +108,14 @@ static void show_cost(const struct stk_ask *k, const json_t *job)
 
     if (!e)
         return;
-    n = (size_t)snprintf(text, sizeof(text), "%.4g GPU-hours", stk_num(e, "gpu_hours", 0));
+    n = put_amount(stk_num(e, "gpu_hours", 0), "GPU-hours", text, sizeof(text));
     if (stk_num(e, "money", -1) >= 0)
         n += (size_t)snprintf(text + n, sizeof(text) - n, ", %.2f%s%.8s", stk_num(e, "money", 0),
                               *currency ? " " : "", currency);
-    if (stk_num(e, "kwh", -1) >= 0)
-        (void)snprintf(text + n, sizeof(text) - n, ", %.3g kWh", stk_num(e, "kwh", 0));
+    if (stk_num(e, "kwh", -1) >= 0) {
+        n += (size_t)snprintf(text + n, sizeof(text) - n, ", ");
+        (void)put_amount(stk_num(e, "kwh", 0), "kWh", text + n, sizeof(text) - n);
+    }
     field(k, "cost", text);
     if (stk_num(e, "util", -1) < 0)
         return;

@@ -8,6 +8,7 @@
 #include "base/span.h"
 #include "cli/ask.h"
 #include "cli/table.h"
+#include "model/job.h"
 
 #define BAR 12
 #define MAX_DEPTH 8
@@ -244,7 +245,8 @@ static const struct stk_column quota_columns[] = {
     {"ALL GPUS", true, 0}, {"ALL JOBS", true, 0},    {"I MAY USE", false, 0},
 };
 
-/* "; needs --priority 100 to 500": what a job must say because the queue's own is not allowed. */
+/* "; needs --priority 100 to 500", "; needs --priority of at most 500": what a job must say because
+ * the queue's own is not allowed. */
 static void say_needs(const json_t *queue, bool tier, char *buf, size_t size)
 {
     const json_t *may = json_object_get(queue, "may");
@@ -255,9 +257,14 @@ static void say_needs(const json_t *queue, bool tier, char *buf, size_t size)
     buf[0] = '\0';
     if (tier)
         len = (size_t)snprintf(buf, size, "; needs --tier");
-    if (own < least || own > most)
-        (void)snprintf(buf + len, size - len, "%s --priority %lld to %lld", tier ? "," : "; needs",
-                       (long long)least, (long long)most);
+    if (own < least || own > most) {
+        len += (size_t)snprintf(buf + len, size - len, "%s --priority ", tier ? "," : "; needs");
+        if (least > -STK_MAX_PRIORITY)
+            (void)snprintf(buf + len, size - len, "%lld to %lld", (long long)least,
+                           (long long)most);
+        else
+            (void)snprintf(buf + len, size - len, "of at most %lld", (long long)most);
+    }
 }
 
 /* "best-effort, standard": the tiers that this user may use in the queue; "nothing". */

@@ -168,7 +168,8 @@ static size_t view_place(const json_t *job, const char *key, char *buf, size_t s
         n += (size_t)snprintf(buf + n, size - n, "%s%s", i > 0 ? ", " : "", piece);
     }
     if (all > VIEW_NODES && n < size)
-        n += (size_t)snprintf(buf + n, size - n, " and %zu more nodes", all - VIEW_NODES);
+        n += (size_t)snprintf(buf + n, size - n, " and %zu more node%s", all - VIEW_NODES,
+                              all == VIEW_NODES + 1 ? "" : "s");
     return n < size ? n : size - 1;
 }
 

@@ -89,14 +89,17 @@ static int refuse_tier(struct stk_live *l, uint32_t owner, const struct stk_job_
 static int refuse_priority(struct stk_live *l, uint32_t owner, const struct stk_job_spec *job,
                            const struct stk_rights *may, struct stk_err *err)
 {
-    char setting[80];
+    char setting[80], range[40];
 
+    if (may->lowest == -STK_MAX_PRIORITY)
+        (void)snprintf(range, sizeof(range), "at most %d", may->most);
+    else
+        (void)snprintf(range, sizeof(range), "only %d to %d", may->lowest, may->most);
     name_setting(l, may->classes_of, "classes", may->classes_tenant, job->terms.queue, setting);
-    return stk_err_set(
-        err, -EPERM,
-        "priority: %.32s may not use %d in queue %.40s, only %d to %d (%s); or ask an operator",
-        stk_live_user(l, owner)->name, job->priority, stk_live_queue_name(l, job->terms.queue),
-        may->lowest, may->most, setting);
+    return stk_err_set(err, -EPERM,
+                       "priority: %.32s may not use %d in queue %.40s, %s (%s); or ask an operator",
+                       stk_live_user(l, owner)->name, job->priority,
+                       stk_live_queue_name(l, job->terms.queue), range, setting);
 }
 
 int stk_live_allow(struct stk_live *l, const struct stk_who *who, uint32_t owner,

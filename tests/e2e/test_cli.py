@@ -40,7 +40,7 @@ def submit(cli, *args):
 
 
 def test_submit_run_and_show(cli):
-    out = cli("submit", "--name", "hello", "--gpus", "1", "--", "sh", "-c", "echo hi; pwd; echo $MARK; umask",
+    out = cli("submit", "--name", "hello", "--gpus", "1", "--", "sh", "-c", "echo hi; pwd; echo $MARK; umask; sleep 0.1",
               env={"MARK": "m1"})
     number = int(re.fullmatch(r"Submitted job (\d+)\n", out.stdout)[1])
     assert cli("wait", number).returncode == 0
@@ -51,6 +51,7 @@ def test_submit_run_and_show(cli):
     assert shown["cause"] == "completed" and shown["name"] == "hello" and shown["gpus"] == 1
     text = cli("show", number).stdout
     assert f"job {number}" in text and "completed" in text and "stoker-%d.out" % number in text
+    assert re.search(r"^cost +(less than )?\d+(\.\d\d)? GPU-hours", text, re.M), text
     assert any(j["id"] == number for j in json.loads(cli("history", "--json", "--mine").stdout)["jobs"])
     assert re.search(rf"^ *{number}  hello ", cli("history").stdout, re.M)
 
@@ -186,6 +187,7 @@ def test_a_job_that_has_not_started_can_be_changed(cli):
 def test_drain_of_a_number_says_how_gpus_are_named(cli):
     out = cli("drain", "3")
     assert out.returncode == 1 and out.stderr.endswith("for GPU 3: stoker drain --gpu 3\n"), out
+    assert "NODE:INDEX" in cli("drain", "--help").stdout
 
 
 def test_a_requeue_by_hand_is_no_preemption(cli):

@@ -109,7 +109,7 @@ def test_class_queue_and_priority_order_and_do_not_preempt(daemon, queue):
         number = submit(PLAIN, daemon, gpus=4, **how)
         assert daemon.job(number)["state"] == "waiting", how
         untouched(daemon, victim)
-    refused(ask(PLAIN, daemon, gpus=4, priority=1001), "priority", "1001", "to 1000")
+    refused(ask(PLAIN, daemon, gpus=4, priority=1001), "priority", "1001", ", at most 1000 (")
     refused(ask(PLAIN, daemon, gpus=4, nice=-1000000), "priority")
 
 

@@ -90,7 +90,34 @@ static void limits_are_named_with_what_is_used(void **state)
     says(&(struct stk_say){.why = {STK_WHY_LIMIT, .used = 1536, .limit = 2048, .tenant = "ann",
                                    .unit = STK_UNIT_MEM},
                            .now = NOW},
-         "is over the limit of ann: uses 1.5 of 2 GiB of memory", "");
+         "is over the limit of ann: uses 1.5 GiB of 2 GiB of memory", "");
+    says(&(struct stk_say){.why = {STK_WHY_LIMIT, .used = 2040, .limit = 2041, .tenant = "ann",
+                                   .unit = STK_UNIT_MEM},
+                           .now = NOW},
+         "is over the limit of ann: uses 2040 MiB of 2041 MiB of memory", "");
+}
+
+static void memory_is_rounded_and_has_its_unit(void **state)
+{
+    static const struct {
+        uint64_t need, have;
+        const char *said;
+    } cases[] = {
+        {6144, 3625, "needs 6 GiB of memory and 3.5 GiB are free"},
+        {6144, 6143, "needs 6 GiB of memory and 5.9 GiB are free"},
+        {3650, 3625, "needs 3650 MiB of memory and 3625 MiB are free"},
+        {512, 100, "needs 0.5 GiB of memory and 100 MiB are free"},
+        {6144, 0, "needs 6 GiB of memory and 0 GiB are free"},
+        {6144, 6144, "needs 6 GiB of memory and 6 GiB are free, but not together"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        says(&(struct stk_say){.why = {STK_WHY_CPU_MEM, .unit = STK_UNIT_MEM,
+                                       .limit = cases[i].need, .used = cases[i].have},
+                               .tasks = 1,
+                               .now = NOW},
+             cases[i].said, "");
 }
 
 static void turns_name_who_is_first(void **state)
@@ -174,6 +201,7 @@ int main(void)
         cmocka_unit_test(missing_gpus_are_counted),
         cmocka_unit_test(of_a_part_it_says_what_is_short),
         cmocka_unit_test(limits_are_named_with_what_is_used),
+        cmocka_unit_test(memory_is_rounded_and_has_its_unit),
         cmocka_unit_test(turns_name_who_is_first),
         cmocka_unit_test(every_reason_has_a_sentence),
         cmocka_unit_test(every_end_has_a_sentence),

@@ -158,6 +158,9 @@ static void jobs_say_where_they_are(void **state)
     }
     assert_string_equal(stk_view_where(job, buf, sizeof(buf)),
                         "n1 gpu 0,2-4,6, n2 gpu 0,1, n3 gpu 0,1 and 2 more nodes");
+    (void)json_array_remove(pieces, 4);
+    assert_string_equal(stk_view_where(job, buf, sizeof(buf)),
+                        "n1 gpu 0,2-4,6, n2 gpu 0,1, n3 gpu 0,1 and 1 more node");
     assert_string_equal(stk_view_where(job, small, sizeof(small)), "n1 gpu 0,2-4,6,");
     (void)json_object_set_new(job, "state", json_string("waiting"));
     (void)json_object_set_new(job, "state_text", json_string("needs 4 GPUs"));
