@@ -39,6 +39,7 @@ static void explain_waiting(const struct stk_job_row *r, struct words *x)
                             .ahead = stk_api_ahead(r->v->api),
                             .next = r->next,
                             .asleep = r->job->slept != 0,
+                            .lent = r->job->slept != 0 && r->e && r->e->lent,
                             .demand = &s->shapes[r->job->shape].demand,
                             .other = x->other};
     if (stk_core_why(core, (stk_job_id){r->slot}, &say->why, NULL) < 0)

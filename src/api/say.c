@@ -303,8 +303,11 @@ static void say_held(const struct stk_say *s, char *buf, size_t size)
         (void)snprintf(buf, size, "is a schedule: it submits its next job %s", when);
     } else {
         (void)snprintf(buf, size,
-                       s->asleep ? "is suspended and sleeps until somebody resumes it"
-                                 : "is on hold until somebody releases it");
+                       s->asleep && s->lent
+                           ? "is suspended, because its GPUs did nothing and others need them; it "
+                             "resumes by itself when they are free again"
+                       : s->asleep ? "is suspended and sleeps until somebody resumes it"
+                                   : "is on hold until somebody releases it");
     }
 }
 
@@ -422,7 +425,9 @@ void stk_say_change(const struct stk_say *s, char *buf, size_t size)
     buf[0] = '\0';
     if (s->why.code == STK_WHY_HELD && s->next == 0)
         (void)snprintf(buf, size,
-                       s->asleep ? "resume it: stoker resume %u" : "release it: stoker release %u",
+                       s->lent     ? "resume it now: stoker resume %u"
+                       : s->asleep ? "resume it: stoker resume %u"
+                                   : "release it: stoker release %u",
                        s->number);
 }
 

@@ -21,7 +21,8 @@ struct stk_say { /* what is known beside the reason */
     const char *booking;  /* the name of the reason's reservation; NULL: by its number */
     const char *turn;     /* it shares a GPU in turns: whose turn it is; NULL: it does not */
     bool besides;         /* another reason dominates: it would not fit anyway */
-    bool asleep;          /* its processes sleep */
+    bool asleep;          /* its processes sleep; */
+    bool lent;            /* ... because its GPUs did nothing: it resumes by itself */
     bool cpus_default;    /* the site gave it its CPUs */
     const struct stk_demand *demand; /* NULL: whole GPUs */
     stk_time next;         /* it is a schedule: when it submits its next job, by the wall clock */

@@ -85,6 +85,7 @@ static json_t *show_reasons(struct stk_api *a, const struct stk_state *s, const 
                               .at_once = i == 0 ? say->at_once : 0,
                               .besides = i > 0,
                               .asleep = say->asleep,
+                              .lent = say->lent,
                               .cpus_default = say->cpus_default,
                               .demand = say->demand,
                               .next = say->next,
@@ -150,6 +151,7 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
                           .now = stk_api_now(a),
                           .ahead = stk_api_ahead(a),
                           .asleep = slot != STK_NONE && s->jobs[slot].slept != 0,
+                          .lent = e->lent && slot != STK_NONE && s->jobs[slot].slept != 0,
                           .demand =
                               slot == STK_NONE ? NULL : &s->shapes[s->jobs[slot].shape].demand,
                           .off = why_off(a),

@@ -369,9 +369,11 @@ static void on_timer(uv_timer_t *t)
     free(w->asleep); /* all that were there have been met */
     w->asleep = NULL;
     w->lendable = calloc(stk_core_state(stk_live_core(w->d->live))->n_nodes, sizeof(*w->lendable));
-    for (uint32_t i = 0; i < w->n; i++)
+    for (uint32_t i = 0; i < w->n; i++) {
         if (w->list[i].has_rule)
             look(w, &w->list[i], &procs, now);
+        stk_live_lent(w->d->live, w->list[i].number, w->list[i].asleep);
+    }
     free(procs.list);
     free(w->lendable);
     w->lendable = NULL;

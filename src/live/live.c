@@ -301,6 +301,14 @@ void stk_live_warn(struct stk_live *l, stk_job_number number, enum stk_warn of,
     e->warning[of] = sentence ? strndup(sentence, 500) : NULL;
 }
 
+void stk_live_lent(struct stk_live *l, stk_job_number number, bool lent)
+{
+    struct stk_entry *e = stk_entries_find(&l->entries, number);
+
+    if (e)
+        e->lent = lent;
+}
+
 void stk_live_blame(struct stk_live *l, stk_job_number number, const char *sentence)
 {
     struct stk_entry *e = stk_entries_find(&l->entries, number);

@@ -143,6 +143,7 @@ struct stk_entry {
     char *text;                  /* its description, once it was started; else NULL */
     struct stk_live_logs *logs;  /* its files, where their names have its node; or NULL */
     char *renamed;               /* its name, when it was changed in this life of ours; or NULL */
+    bool lent;                   /* it was suspended to lend its GPUs: it resumes by itself */
     bool saved;                  /* it reported a checkpoint, of which the core is still to hear */
     bool stepped;                /* it reported steps, of which the core is still to hear */
     struct stk_progress steps;   /* what they say of how long it will run */
@@ -271,6 +272,8 @@ void stk_live_note(struct stk_live *live, stk_job_number number, const char *sen
 /* A warning that is shown with the job until it is taken back (NULL) or the job has ended. */
 void stk_live_warn(struct stk_live *live, stk_job_number number, enum stk_warn of,
                    const char *sentence);
+/* Whether the daemon suspends the job to lend its GPUs, and will resume it. */
+void stk_live_lent(struct stk_live *live, stk_job_number number, bool lent);
 /* Why it is about to be ended: its note once it has, whatever the engine says. */
 void stk_live_blame(struct stk_live *live, stk_job_number number, const char *sentence);
 /* What a job says of itself ("step", "total", ...); kept while it lives. -ENOENT, -EACCES. */

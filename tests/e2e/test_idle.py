@@ -67,6 +67,8 @@ def test_its_gpus_are_lent_while_others_wait(daemon):
     job = daemon.until(n, "suspended")
     daemon.until(other, "running")
     assert state_of(daemon, n) == "T" and "without activity" in job["note"] and f"stoker resume {n}" in job["note"]
+    assert "resumes by itself when they are free again" in job["state_text"]
+    assert "resumes by itself" in stoker(daemon, "why", n) and "resumes by itself" in stoker(daemon, "show", n)
     (daemon.folder / "go").touch()
     assert daemon.wait(other)["cause"] == "completed"
     daemon.until(n, "running")  # by itself
@@ -92,8 +94,9 @@ def test_a_restarted_daemon_wakes_what_the_one_before_put_to_sleep(daemon):
     time.sleep(1.2)
     daemon.kill()
     daemon.start()
+    until(lambda: "resumes by itself" in daemon.job(n)["state_text"])
     daemon.post(f"/v1/jobs/{person}/suspend")  # a person's wish is not undone
-    daemon.until(person, "suspended")
+    assert "until somebody resumes it" in daemon.until(person, "suspended")["state_text"]
     daemon.until(n, "running")
     assert daemon.job(person)["state"] == "suspended"
 

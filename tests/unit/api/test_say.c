@@ -134,6 +134,14 @@ static void turns_name_who_is_first(void **state)
          "would fit, but job 8_1 is first in line and cannot start yet; the queue is strict", "");
     says(&(struct stk_say){.why = {.code = STK_WHY_HELD}, .number = 5, .now = NOW},
          "is on hold until somebody releases it", "release it: stoker release 5");
+    says(&(struct stk_say){.why = {.code = STK_WHY_HELD}, .number = 5, .asleep = true, .now = NOW},
+         "is suspended and sleeps until somebody resumes it", "resume it: stoker resume 5");
+    says(
+        &(struct stk_say){
+            .why = {.code = STK_WHY_HELD}, .number = 5, .asleep = true, .lent = true, .now = NOW},
+        "is suspended, because its GPUs did nothing and others need them; it resumes by itself "
+        "when they are free again",
+        "resume it now: stoker resume 5");
     says(&(struct stk_say){.why = {STK_WHY_DEPENDENCY, .missing = 1}, .now = NOW},
          "waits for 1 job or array that it depends on", "");
     says(&(struct stk_say){.why = {STK_WHY_DEPENDENCY, .missing = 1}, .at_once = 2, .now = NOW},
