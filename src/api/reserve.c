@@ -38,8 +38,8 @@ static json_t *show(const struct stk_api *a, const struct stk_state *s, const js
         held += f->held;
         used += f->used;
     }
-    if (!over)
-        state = !b ? "waits" : b->open ? "open" : "pending";
+    if (!over) /* one that repeats waits for its next window */
+        state = b ? (b->open ? "open" : "pending") : json_object_get(o, "cron") ? "waits" : "lost";
     (void)json_object_set_new(v, "state", json_string(state));
     (void)json_object_set_new(v, "gpus_held", json_integer(held));
     (void)json_object_set_new(v, "gpus_used", json_integer(used));

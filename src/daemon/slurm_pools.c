@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* slurm_pools.c - Slurm's partition of a job, where partitions may share nodes. Jobs from before a
  * partition was added that shares nodes with theirs are confined to the nodes of their own. A
- * partition that has jobs cannot be left out of slurm.partitions. */
+ * partition that has jobs, or that a reservation names, cannot be left out of slurm.partitions. */
 #include <string.h>
 
 #include "core/state.h"
 #include "daemon/daemon.h"
 #include "engine/slurm/slurm.h"
+#include "sys/json.h"
 
 const char *stk_daemon_slurm_partition(const struct stk_daemon *d, const struct stk_entry *e,
                                        const char *pool)
@@ -60,10 +61,25 @@ static bool is_of_partition(struct stk_daemon *d, const struct stk_entry *e, con
     return yes;
 }
 
+/* A reservation that is not over and names the pool; NULL: there is none. */
+static const char *reservation_of(struct stk_daemon *d, const char *pool)
+{
+    const json_t *all = stk_live_reservations(d->live);
+
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        const json_t *o = json_array_get(all, i);
+
+        if (!json_object_get(o, "over") && strcmp(stk_str(o, "pool"), pool) == 0)
+            return stk_str(o, "name");
+    }
+    return NULL;
+}
+
 int stk_daemon_slurm_check_left_out(struct stk_daemon *d, struct stk_err *err)
 {
     for (uint32_t row = 0; row < d->machine.n_pools; row++) {
         const char *name = stk_slurm_left_out(d->engine, row);
+        const char *reserved = name ? reservation_of(d, name) : NULL;
         uint32_t n = 0;
 
         for (const struct stk_entry *e = name ? stk_live_next(d->live, 0) : NULL; e;
@@ -75,6 +91,12 @@ int stk_daemon_slurm_check_left_out(struct stk_daemon *d, struct stk_err *err)
                                "and is left out: put it back, or cancel %s first",
                                name, n, n == 1 ? "" : "s", n == 1 ? "has" : "have",
                                n == 1 ? "it" : "them");
+        if (reserved)
+            return stk_err_set(err, -EINVAL,
+                               "slurm.partitions: reservation %.60s is of partition %.40s, which "
+                               "is left out: put it back, or remove the reservation first (stoker "
+                               "reserve rm)",
+                               reserved, name);
     }
     return 0;
 }

@@ -300,6 +300,7 @@ int stk_live_recover(struct stk_live *l, struct stk_err *err)
     }
     l->durable = l->seq;
     l->since_snapshot = r->n;
+    stk_live_reserve_load(l);
     rc = rc < 0 ? rc : change_tables(l, r, err);
     stk_live_tables_done(&r->tables.old);
     stk_bytes_done(&r->tables.now);
@@ -316,7 +317,9 @@ int stk_live_recover(struct stk_live *l, struct stk_err *err)
     if (rc < 0)
         return rc;
     load_drained(l);
-    stk_live_reserve_load(l);
+    rc = stk_live_carry(l, err);
+    if (rc < 0)
+        return rc;
     if (l->cfg.clock_raise)
         l->cfg.clock_raise(l->cfg.ctx, stk_live_clock_least(l));
     l->now = l->cfg.clock(l->cfg.ctx);

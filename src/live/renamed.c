@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* renamed.c - other tables of tenants and queues than the jobs were submitted under.
  *
- * Jobs know their tenant and their queue by name. A table in which the name of a job that has not
- * ended is missing is refused, at a start and at a reload: the job would be counted for another
- * tenant from then on, and nothing would tell where it belonged. A tenant or queue that says what
- * it "was" before takes the jobs over. Jobs that have ended keep the name that they ended under. */
+ * Jobs know their tenant and their queue by name, reservations their tenant. A table in which the
+ * name of a job that has not ended, or of a reservation that is not over, is missing is refused, at
+ * a start and at a reload: the job would be counted for another tenant from then on, and nothing
+ * would tell where it belonged. A tenant or queue that says what it "was" before takes them over
+ * (carry.c). Jobs that have ended keep the name that they ended under. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/state.h"
 #include "live/state.h"
+#include "sys/json.h"
 
 /* "tenant vision has 3 jobs that have not ended", and why and what to do. */
 static int refuse_rename(struct stk_err *err, const char *noun, const char *name, uint32_t jobs)
@@ -62,6 +65,30 @@ static int check_queues(const struct stk_live *l, const struct stk_live_tables *
     return 0;
 }
 
+/* A reservation whose tenant the old table lacks, too, keeps nothing from changing. */
+static int check_reservations(const struct stk_live *l, const struct stk_live_tables *old,
+                              struct stk_err *err)
+{
+    const struct stk_core_config *c = &l->cfg.core;
+
+    for (size_t i = 0; i < json_array_size(l->reservations); i++) {
+        const json_t *o = json_array_get(l->reservations, i);
+        const char *tenant = stk_str(o, "tenant");
+
+        if (!*tenant || json_object_get(o, "over") ||
+            stk_tenant_find(old->tenants, old->n_tenants, tenant) == STK_NONE ||
+            stk_tenant_find(c->tenants, c->n_tenants, tenant) != STK_NONE)
+            continue;
+        return stk_err_set(err, -EINVAL,
+                           "reservation %.60s is for tenant %.40s, which is not in the "
+                           "configuration any more: put the tenant back, or add \"was: %.40s\" to "
+                           "the tenant that takes the reservation over, or remove the reservation "
+                           "first (stoker reserve rm)",
+                           stk_str(o, "name"), tenant, tenant);
+    }
+    return 0;
+}
+
 int stk_live_renamed_check(const struct stk_live *l, const struct stk_live_tables *old,
                            struct stk_err *err)
 {
@@ -84,6 +111,7 @@ int stk_live_renamed_check(const struct stk_live *l, const struct stk_live_table
     }
     rc = check_tenants(l, old, of_tenant, err);
     rc = rc < 0 ? rc : check_queues(l, old, of_queue, err);
+    rc = rc < 0 ? rc : check_reservations(l, old, err);
     free(of_tenant);
     return rc;
 }

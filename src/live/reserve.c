@@ -67,7 +67,7 @@ uint32_t stk_live_reservation_id(const struct stk_live *l, const char *name)
     return 0;
 }
 
-static int keep(struct stk_live *l, struct stk_err *err)
+int stk_live_reserve_keep(struct stk_live *l, struct stk_err *err)
 {
     char *doc = json_dumps(l->reservations, JSON_COMPACT);
     int rc;
@@ -326,7 +326,7 @@ int stk_live_reserve_go_on(struct stk_live *l, struct stk_err *err)
         rc = go_on(l, o, err);
         changed = true;
     }
-    return rc == 0 && changed ? keep(l, err) : rc;
+    return rc == 0 && changed ? stk_live_reserve_keep(l, err) : rc;
 }
 
 /* Whether an earlier window comes before the one that is made. */
@@ -410,7 +410,7 @@ int stk_live_reserve_over(struct stk_live *l, const struct stk_event *ev, struct
         set(o, "over", json_string(why));
     drop_old(l);
     l->reserve_look = true;
-    return keep(l, err);
+    return stk_live_reserve_keep(l, err);
 }
 
 /* ---- requests ---- */
@@ -521,7 +521,7 @@ static int add(struct stk_live *l, struct stk_live_request *r, struct stk_err *e
     (void)json_array_append(l->reservations, o);
     r->status = 201;
     r->answer = json_deep_copy(o);
-    return keep(l, err);
+    return stk_live_reserve_keep(l, err);
 }
 
 static int take_away(struct stk_live *l, struct stk_live_request *r, struct stk_err *err)
@@ -544,7 +544,7 @@ static int take_away(struct stk_live *l, struct stk_live_request *r, struct stk_
     set(o, "window", json_integer(0));
     r->status = 200;
     r->answer = json_pack("{s:I}", "deleted", stk_whole(o, "id"));
-    return keep(l, err);
+    return stk_live_reserve_keep(l, err);
 }
 
 int stk_live_do_reserve(struct stk_live *l, struct stk_live_request *r, struct stk_err *err)

@@ -237,6 +237,7 @@ stk_time stk_live_reserve_wake(const struct stk_live *l);            /* by the w
 int stk_live_reserve_set_back(struct stk_live *l, struct stk_err *err);
 int stk_live_reserve_over(struct stk_live *l, const struct stk_event *ev, struct stk_err *err);
 int stk_live_do_reserve(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
+int stk_live_reserve_keep(struct stk_live *l, struct stk_err *err); /* the list, into the store */
 
 /* rules.c */
 int stk_live_rules_load(struct stk_live *l, struct stk_err *err);
@@ -425,9 +426,12 @@ void stk_live_tables_done(struct stk_live_tables *t);
 /* The numbers, but for names and who is above whom, are those of no limit. */
 void stk_live_tables_free_of_limits(struct stk_live_tables *t);
 /* renamed.c: whether every job that has not ended finds its tenant and its queue in the tables of
- * today, by name or by the name that one had before. -EINVAL: no, with the jobs and what to do. */
+ * today, by name or by the name that one had before, and every reservation its tenant. -EINVAL: no,
+ * with the jobs or the reservation and what to do. */
 int stk_live_renamed_check(const struct stk_live *l, const struct stk_live_tables *old,
                            struct stk_err *err);
+/* carry.c: what is kept by name gets the names of today. */
+int stk_live_carry(struct stk_live *l, struct stk_err *err);
 
 /* deps.c: the jobs a description depends on; 'own' is the job's index, for aftercorr. */
 int stk_live_find_deps(struct stk_live *l, const struct stk_spec *spec, uint32_t own,

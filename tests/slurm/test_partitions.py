@@ -198,7 +198,7 @@ def test_another_order_of_the_partitions_is_refused(tmp_path):
         clear(d, cluster)
 
 
-def test_a_partition_that_has_jobs_cannot_be_left_out(tmp_path):
+def test_a_partition_that_has_jobs_or_a_reservation_cannot_be_left_out(tmp_path):
     extra = "PartitionName=a Nodes=n1 State=UP\nPartitionName=b Nodes=n2 State=UP"
     with (slurm.Cluster(tmp_path / "slurm", nodes=2, gpus=4, extra=extra) as cluster,
           slurm_daemon(tmp_path / "d", cluster, partitions="a, b") as d):
@@ -215,6 +215,15 @@ def test_a_partition_that_has_jobs_cannot_be_left_out(tmp_path):
         for n in (runs["id"], held):
             d.post(f"/v1/jobs/{n}/cancel")
             d.wait(n)
+        stoker(d, "reserve", "add", "mine", "--for", "1h", "--user", "root", "--gpus", "4", "--pool", "b")
+        d.kill()
+        d.config.write_text(with_both.replace("[a, b]", "[a]"))
+        with pytest.raises(RuntimeError, match="reservation mine is of partition b, which is left out.*reserve rm"):
+            d.start()
+        d.config.write_text(with_both)
+        d.start()
+        assert d.get("/v1/reservations")["reservations"][0]["on"] == [{"node": "n2", "gpus": 4}]
+        stoker(d, "reserve", "rm", "mine")
         d.kill()
         d.config.write_text(with_both.replace("[a, b]", "[a]"))
         d.start()

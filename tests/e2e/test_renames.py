@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tenants and queues that get other names, or go: what names them goes along, or keeps them."""
+import json
+import os
+import pwd
+
+import pytest
+import storefile
+from daemon import Daemon, stoker
+from patience import until
+
+ME = pwd.getpwuid(os.getuid()).pw_name
+CONFIG = f"""
+tenants:
+  - {{name: vision, users: [{ME}]}}
+  - {{name: speech, users: [{ME}]}}
+queues:
+  night: {{class: batch}}
+"""
+GONE = CONFIG.replace("  - {name: vision", "#")
+RENAMED = CONFIG.replace("name: vision", "name: optics, was: vision").replace("night: {", "dark: {was: night, ")
+DROPPED = RENAMED.replace(", was: vision", "").replace("was: night, ", "")
+
+
+@pytest.fixture(name="d")
+def daemon(tmp_path):
+    with Daemon(tmp_path, gpus=4, config=CONFIG) as d:
+        yield d
+
+
+def take(d, text, how="reload"):
+    """None: the daemon has it; else why not."""
+    d.config.write_text(text)
+    if how == "reload":
+        n = len(d.errors)
+        d.reload()
+        said = until(lambda: next((e for e in d.errors[n:] if "read again" in e or "not changed" in e), None))
+        return None if "read again" in said else said
+    if d.alive():
+        d.stop()
+    try:
+        d.start()
+    except RuntimeError as e:
+        return str(e)
+    return None
+
+
+def reserved(d, name):
+    return next(r for r in d.get("/v1/reservations")["reservations"] if r["name"] == name)
+
+
+@pytest.mark.parametrize("how", ["reload", "restart"])
+def test_a_tenant_with_a_reservation_goes_with_it_or_stays(d, how):
+    stoker(d, "reserve", "add", "res1", "--gpus", "2", "--for", "1h", "--tenant", "vision")
+    stoker(d, "reserve", "add", "later", "--gpus", "1", "--for", "1h", "--cron", "0 0 29 2 *", "--tenant", "vision")
+    said = take(d, GONE, how)
+    assert said and "reservation res1 is for tenant vision" in said and "stoker reserve rm" in said
+    assert take(d, CONFIG, how) is None
+    assert reserved(d, "res1")["gpus_held"] == 2
+    assert take(d, RENAMED, how) is None
+    for text in (None, DROPPED):
+        assert text is None or take(d, text, how) is None
+        assert [(reserved(d, n)["tenant"], reserved(d, n)["state"]) for n in ("res1", "later")] == [("optics", "open"), ("optics", "pending")]
+        assert reserved(d, "res1")["gpus_held"] == 2
+        assert "optics" in stoker(d, "reserve", "list") and "vision" not in stoker(d, "reserve", "list")
+    stoker(d, "reserve", "rm", "res1")
+    stoker(d, "reserve", "rm", "later")
+    assert take(d, CONFIG.replace("  - {name: vision", "#"), how) is None  # nothing names it any more
+
+
+def test_a_reservation_whose_tenant_is_gone_already_can_be_removed(d):
+    stoker(d, "reserve", "add", "res1", "--gpus", "2", "--for", "1h", "--tenant", "vision")
+    stoker(d, "reserve", "add", "rest", "--gpus", "1", "--for", "1h", "--tenant", "speech")
+    d.stop()
+    with storefile.edit(d.state) as db:  # as an earlier daemon has left it: in the list, and of no window
+        rows = json.loads(db.execute("SELECT value FROM meta WHERE name = 'reservations'").fetchone()[0])
+        rows[0].update(window=77, tenant="gone")
+        db.execute("UPDATE meta SET value = ? WHERE name = 'reservations'", (json.dumps(rows).encode(),))
+    d.start()
+    assert reserved(d, "res1")["state"] == "lost" and "remove it" in reserved(d, "res1")["note"]
+    assert reserved(d, "rest")["state"] == "open"
+    assert take(d, CONFIG.replace("night:", "dusk:")) is None  # it keeps no other change away
+    stoker(d, "reserve", "rm", "res1")
+    assert reserved(d, "res1")["state"] == "removed"
+    assert d.submit(command=["/bin/true"], stdout="/dev/null") and not [e for e in d.errors if "nothing can be written" in e]
