@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* carry.c - names in the store follow the tenants of today.
+/* carry.c - names in the store follow the tenants and queues of today.
  *
- * A tenant that says what it "was" takes over the reservations of the old name. The store gets the
- * new name, so that "was" may be dropped from the file afterwards. This is done at each start and
- * reload, in one transaction, and changes nothing where the names agree: what a crash leaves undone
- * is done at the next start. */
+ * A tenant or queue that says what it "was" takes over the jobs and reservations of the old name.
+ * The store gets the new name, so that "was" may be dropped from the file afterwards. This is done
+ * at each start and reload, in one transaction, and changes nothing where the names agree: what a
+ * crash leaves undone is done at the next start.
+ *
+ * Of a job, the core knows the tenant and the queue by their rows in the tables of today, the
+ * record in the store by name: where these differ the row was renamed. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/booking.h"
@@ -68,10 +72,55 @@ static int carry_reservations(struct stk_live *l, struct stk_err *err)
     return changed ? stk_live_reserve_keep(l, err) : 0;
 }
 
-int stk_live_carry(struct stk_live *l, struct stk_err *err)
-{
-    int rc = carry_reservations(l, err);
+/* ---- jobs ---- */
 
+int stk_live_stale_add(struct stk_live_stale *t, const struct stk_record *rec)
+{
+    struct stk_live_old_names *row;
+
+    if (t->n == t->cap) {
+        uint32_t cap = t->cap ? 2 * t->cap : 64;
+        struct stk_live_old_names *more = realloc(t->rows, cap * sizeof(*more));
+
+        if (!more)
+            return -ENOMEM;
+        t->rows = more;
+        t->cap = cap;
+    }
+    row = &t->rows[t->n];
+    *row = (struct stk_live_old_names){rec->number, strdup(rec->tenant), strdup(rec->queue)};
+    t->n++;
+    return row->tenant && row->queue ? 0 : -ENOMEM;
+}
+
+void stk_live_stale_done(struct stk_live_stale *t)
+{
+    for (uint32_t i = 0; i < t->n; i++) {
+        free(t->rows[i].tenant);
+        free(t->rows[i].queue);
+    }
+    free(t->rows);
+    *t = (struct stk_live_stale){0};
+}
+
+static int carry_jobs(struct stk_live *l, const struct stk_live_stale *t, struct stk_err *err)
+{
+    int rc = t->n > 0 ? stk_live_begin(l, err) : 0;
+
+    for (uint32_t i = 0; i < t->n && rc == 0; i++) {
+        const struct stk_entry *e = stk_entries_find(&l->entries, t->rows[i].number);
+
+        if (e)
+            rc = stk_store_job_respec(l->cfg.store, &e->rec, e->rec.spec, err);
+    }
+    return rc;
+}
+
+int stk_live_carry(struct stk_live *l, const struct stk_live_stale *t, struct stk_err *err)
+{
+    int rc = carry_jobs(l, t, err);
+
+    rc = rc < 0 ? rc : carry_reservations(l, err);
     rc = rc < 0 ? rc : stk_live_commit(l, err);
     if (rc < 0 && l->in_txn) {
         stk_store_rollback(l->cfg.store);

@@ -173,9 +173,15 @@ static int load_snapshot(struct stk_live *l, struct stk_err *err)
     return rc;
 }
 
+struct loading {
+    struct stk_live *l;
+    struct stk_live_stale stale;
+};
+
 static int load_entry(void *ctx, const struct stk_record *rec)
 {
-    struct stk_live *l = ctx;
+    struct loading *x = ctx;
+    struct stk_live *l = x->l;
     const struct stk_state *s = stk_core_state(l->core);
     uint32_t slot = stk_core_find(l->core, rec->number);
     struct stk_record now = *rec;
@@ -183,8 +189,11 @@ static int load_entry(void *ctx, const struct stk_record *rec)
 
     if (slot == STK_NONE)
         return 0;                                             /* reported by check_entries */
-    now.queue = stk_live_queue_name(l, s->terms[slot].queue); /* the one it had may be gone */
+    now.queue = stk_live_queue_name(l, s->terms[slot].queue); /* it may have another name now */
     now.tenant = stk_live_tenant_name(l, s->jobs[slot].tenant);
+    if ((strcmp(now.queue, rec->queue) != 0 || strcmp(now.tenant, rec->tenant) != 0) &&
+        stk_live_stale_add(&x->stale, rec) < 0)
+        return -ENOMEM;
     if (stk_entries_add(&l->entries, &now, &e) < 0)
         return -ENOMEM;
     stk_live_lease_load(l, e);
@@ -270,6 +279,19 @@ static int change_tables(struct stk_live *l, struct replay *r, struct stk_err *e
     return 0;
 }
 
+/* Jobs that have not ended, with what is kept beside them. */
+static int load_jobs(struct stk_live *l, struct stk_err *err)
+{
+    struct loading x = {.l = l};
+    int rc = stk_store_live(l->cfg.store, load_entry, &x, err);
+
+    rc = rc < 0 ? rc : check_entries(l, err);
+    rc = rc < 0 ? rc : stk_live_carry(l, &x.stale, err);
+    rc = rc < 0 ? rc : stk_live_cron_load(l, err);
+    stk_live_stale_done(&x.stale);
+    return rc < 0 ? rc : stk_live_sets_load(l, err);
+}
+
 int stk_live_recover(struct stk_live *l, struct stk_err *err)
 {
     struct replay *r = calloc(1, sizeof(*r));
@@ -309,17 +331,11 @@ int stk_live_recover(struct stk_live *l, struct stk_err *err)
     stk_wire_done(&r->wire);
     free(r->was);
     free(r);
-    rc = rc < 0 ? rc : stk_store_live(l->cfg.store, load_entry, l, err);
-    rc = rc < 0 ? rc : check_entries(l, err);
-    rc = rc < 0 ? rc : stk_live_cron_load(l, err);
-    rc = rc < 0 ? rc : stk_live_sets_load(l, err);
+    rc = rc < 0 ? rc : load_jobs(l, err);
     rc = rc < 0 ? rc : make(l, err);
     if (rc < 0)
         return rc;
     load_drained(l);
-    rc = stk_live_carry(l, err);
-    if (rc < 0)
-        return rc;
     if (l->cfg.clock_raise)
         l->cfg.clock_raise(l->cfg.ctx, stk_live_clock_least(l));
     l->now = l->cfg.clock(l->cfg.ctx);

@@ -431,7 +431,17 @@ void stk_live_tables_free_of_limits(struct stk_live_tables *t);
 int stk_live_renamed_check(const struct stk_live *l, const struct stk_live_tables *old,
                            struct stk_err *err);
 /* carry.c: what is kept by name gets the names of today. */
-int stk_live_carry(struct stk_live *l, struct stk_err *err);
+struct stk_live_old_names { /* of a record */
+    stk_job_number number;
+    char *tenant, *queue;
+};
+struct stk_live_stale { /* jobs whose records name another tenant or queue than the core */
+    struct stk_live_old_names *rows;
+    uint32_t n, cap;
+};
+int stk_live_stale_add(struct stk_live_stale *t, const struct stk_record *rec); /* -ENOMEM */
+void stk_live_stale_done(struct stk_live_stale *t);
+int stk_live_carry(struct stk_live *l, const struct stk_live_stale *t, struct stk_err *err);
 
 /* deps.c: the jobs a description depends on; 'own' is the job's index, for aftercorr. */
 int stk_live_find_deps(struct stk_live *l, const struct stk_spec *spec, uint32_t own,

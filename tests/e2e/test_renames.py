@@ -83,3 +83,18 @@ def test_a_reservation_whose_tenant_is_gone_already_can_be_removed(d):
     stoker(d, "reserve", "rm", "res1")
     assert reserved(d, "res1")["state"] == "removed"
     assert d.submit(command=["/bin/true"], stdout="/dev/null") and not [e for e in d.errors if "nothing can be written" in e]
+
+
+@pytest.mark.parametrize("how", ["reload", "restart"])
+def test_a_job_ends_under_the_name_that_its_tenant_has_then(d, how):
+    before = d.submit(command=["/bin/true"], stdout="/dev/null", tenant="vision", queue="night")
+    d.wait(before)
+    job = d.submit(command=["/bin/sh", "-c", "while [ ! -e go ]; do sleep 0.1; done"], stdout="/dev/null", gpus=1, tenant="vision", queue="night")
+    d.until(job, "running")
+    assert take(d, RENAMED, how) is None
+    assert (d.job(job)["tenant"], d.job(job)["queue"]) == ("optics", "dark")
+    (d.folder / "go").touch()
+    d.wait(job)
+    done = d.history()
+    assert [(done[n]["tenant"], done[n]["queue"]) for n in (before, job)] == [("vision", "night"), ("optics", "dark")]
+    assert "optics" in stoker(d, "report", "--by", "team")
