@@ -344,6 +344,7 @@ int stk_live_recover(struct stk_live *l, struct stk_err *err)
     if (l->counts.since == 0)
         l->counts.since = l->now;
     rc = stk_live_rules_load(l, err);
+    rc = rc < 0 ? rc : stk_live_carry_sets(l, err);
     rc = rc < 0 ? rc : stk_live_capacity_load(l, err);
     if (rc == 0)
         stk_live_quota_tell(l);

@@ -69,28 +69,13 @@ uint32_t stk_live_reservation_id(const struct stk_live *l, const char *name)
 
 int stk_live_reserve_keep(struct stk_live *l, struct stk_err *err)
 {
-    char *doc = json_dumps(l->reservations, JSON_COMPACT);
-    int rc;
-
-    if (!doc)
-        return stk_err_set(err, -ENOMEM, "out of memory");
-    rc = stk_live_begin(l, err);
-    if (rc == 0)
-        rc = stk_store_meta_set(l->cfg.store, "reservations", doc, strlen(doc), err);
-    free(doc);
-    return rc;
+    return stk_live_keep(l, "reservations", l->reservations, err);
 }
 
 void stk_live_reserve_load(struct stk_live *l)
 {
-    char *value = NULL;
-    size_t len;
-
     json_decref(l->reservations);
-    l->reservations = NULL;
-    if (stk_store_meta_get(l->cfg.store, "reservations", &value, &len, NULL) == 0)
-        l->reservations = json_loadb(value, len, 0, NULL);
-    free(value);
+    l->reservations = stk_live_kept(l, "reservations");
     if (!json_is_array(l->reservations)) {
         json_decref(l->reservations);
         l->reservations = json_array();

@@ -16,7 +16,6 @@
 #include "live/state.h"
 #include "rules/read.h"
 
-#define META "rules"
 #define META_BEGUN "rules_begun"
 #define META_SET "rules_set"
 #define MAX_DAYS 366
@@ -74,27 +73,10 @@ static void take(struct stk_live *l, json_t *rule, const char *source)
                                                         source, "error", rc < 0 ? err.text : ""));
 }
 
-static json_t *get_meta(struct stk_live *l, const char *key)
+static int keep_list(struct stk_live *l, const char *name, json_t *take_value, struct stk_err *err)
 {
-    char *text = NULL;
-    size_t len = 0;
-    json_t *v = NULL;
+    int rc = stk_live_keep(l, name, take_value, err);
 
-    if (stk_store_meta_get(l->cfg.store, key, &text, &len, NULL) == 0)
-        v = json_loadb(text, len, 0, NULL);
-    free(text);
-    return v;
-}
-
-static int put_meta(struct stk_live *l, const char *key, json_t *take_value, struct stk_err *err)
-{
-    char *text = take_value ? json_dumps(take_value, JSON_COMPACT) : NULL;
-    int rc = stk_live_begin(l, err);
-
-    if (rc == 0)
-        rc = text ? stk_store_meta_set(l->cfg.store, key, text, strlen(text), err)
-                  : stk_err_set(err, -ENOMEM, "out of memory");
-    free(text);
     json_decref(take_value);
     return rc;
 }
@@ -109,7 +91,7 @@ static int keep_added(struct stk_live *l, struct stk_err *err)
         if (strcmp(json_string_value(json_object_get(e, "source")), "added") == 0)
             (void)json_array_append(list, json_object_get(e, "rule"));
     }
-    return put_meta(l, META, list, err);
+    return keep_list(l, STK_LIVE_RULES, list, err);
 }
 
 /* Conditions that have begun, with the time since when. */
@@ -121,12 +103,12 @@ static int keep_begun(struct stk_live *l, struct stk_err *err)
         if (l->rules.rule[i].on && l->rules.rule[i].when != STK_WHEN_CRON)
             (void)json_object_set_new(o, l->rules.rule[i].name,
                                       json_integer(l->rules.rule[i].since));
-    return put_meta(l, META_BEGUN, o, err);
+    return keep_list(l, META_BEGUN, o, err);
 }
 
 static void load_begun(struct stk_live *l)
 {
-    json_t *o = get_meta(l, META_BEGUN);
+    json_t *o = stk_live_kept(l, META_BEGUN);
 
     for (uint32_t i = 0; i < l->rules.n; i++) {
         struct stk_rule *r = &l->rules.rule[i];
@@ -172,7 +154,7 @@ static const char *key_of(const struct stk_live *l, const struct stk_set *e, boo
 }
 
 /* Others set values, too: the store keeps which are the rules'. */
-static int keep_sets(struct stk_live *l, struct stk_err *err)
+int stk_live_rules_keep_sets(struct stk_live *l, struct stk_err *err)
 {
     json_t *list = json_array();
     char key[400];
@@ -180,7 +162,7 @@ static int keep_sets(struct stk_live *l, struct stk_err *err)
     for (uint32_t i = 0; i < l->rules.n_set; i++)
         (void)json_array_append_new(
             list, json_string(key_of(l, &l->rules.set[i], false, key, sizeof(key))));
-    return put_meta(l, META_SET, list, err);
+    return keep_list(l, META_SET, list, err);
 }
 
 static bool among(const json_t *list, const char *key)
@@ -198,7 +180,7 @@ static int adopt_sets(struct stk_live *l)
 {
     const struct stk_settings *t = stk_core_state(l->core)->settings;
     struct stk_rules *r = &l->rules;
-    json_t *mine = get_meta(l, META_SET);
+    json_t *mine = stk_live_kept(l, META_SET);
     char key[400];
     int rc = stk_mem_grow(&r->mem, &r->set, &r->cap_set, t->n, sizeof(*r->set));
 
@@ -217,7 +199,7 @@ static int adopt_sets(struct stk_live *l)
 
 int stk_live_rules_load(struct stk_live *l, struct stk_err *err)
 {
-    json_t *added = get_meta(l, META), *rule;
+    json_t *added = stk_live_kept(l, STK_LIVE_RULES), *rule;
     size_t i;
 
     stk_live_rules_forget(l);
@@ -305,7 +287,7 @@ int stk_live_rules_step(struct stk_live *l, struct stk_err *err)
     if (rc == 0 && n_on(&l->rules) != before)
         rc = keep_begun(l, err);
     if (rc == 0 && l->rules_changed)
-        rc = keep_sets(l, err);
+        rc = stk_live_rules_keep_sets(l, err);
     return rc;
 }
 

@@ -239,7 +239,13 @@ int stk_live_reserve_over(struct stk_live *l, const struct stk_event *ev, struct
 int stk_live_do_reserve(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 int stk_live_reserve_keep(struct stk_live *l, struct stk_err *err); /* the list, into the store */
 
+/* kept.c: a named value of the store as JSON; a new reference, NULL: there is none. */
+json_t *stk_live_kept(const struct stk_live *l, const char *name);
+int stk_live_keep(struct stk_live *l, const char *name, const json_t *value, struct stk_err *err);
+
 /* rules.c */
+#define STK_LIVE_RULES "rules" /* those that operators added, by this name */
+int stk_live_rules_keep_sets(struct stk_live *l, struct stk_err *err);
 int stk_live_rules_load(struct stk_live *l, struct stk_err *err);
 void stk_live_rules_forget(struct stk_live *l);
 void stk_live_rules_set_back(struct stk_live *l);
@@ -442,6 +448,8 @@ struct stk_live_stale { /* jobs whose records name another tenant or queue than 
 int stk_live_stale_add(struct stk_live_stale *t, const struct stk_record *rec); /* -ENOMEM */
 void stk_live_stale_done(struct stk_live_stale *t);
 int stk_live_carry(struct stk_live *l, const struct stk_live_stale *t, struct stk_err *err);
+/* ... and which settings are those of rules, once the rules are loaded. */
+int stk_live_carry_sets(struct stk_live *l, struct stk_err *err);
 
 /* deps.c: the jobs a description depends on; 'own' is the job's index, for aftercorr. */
 int stk_live_find_deps(struct stk_live *l, const struct stk_spec *spec, uint32_t own,

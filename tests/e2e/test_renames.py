@@ -98,3 +98,26 @@ def test_a_job_ends_under_the_name_that_its_tenant_has_then(d, how):
     done = d.history()
     assert [(done[n]["tenant"], done[n]["queue"]) for n in (before, job)] == [("vision", "night"), ("optics", "dark")]
     assert "optics" in stoker(d, "report", "--by", "team")
+
+
+@pytest.mark.parametrize("how", ["reload", "restart"])
+def test_was_may_go_once_it_was_read(d, how):
+    hold = {"command": ["/bin/true"], "stdout": "/dev/null", "hold": True}
+    named, meant = d.submit(**hold, tenant="vision", queue="night"), d.submit(**hold, account="vision", pool="night")
+    array = d.submit(**hold, tenant="vision", array={"last": 3})
+    schedule = d.submit(command=["/bin/true"], stdout="/dev/null", tenant="vision", queue="night", schedule={"cron": "0 0 29 2 *"})
+    forever = {"when": "* * * * *", "until": "1d"}
+    d.post("/v1/rules", {"name": "less", **forever, "then": [{"tenant": "vision", "limit": 3}, {"queue": "night", "all_jobs": 5}]})
+    until(lambda: {t["name"]: t for t in d.get("/v1/tenants")["tenants"]}["vision"]["limit"] == 3)
+    assert take(d, RENAMED, how) is None
+    assert take(d, DROPPED, how) is None
+    for n in (named, meant):
+        stoker(d, "update", n, "--priority", "50")
+        assert (d.job(n)["tenant"], d.job(n)["queue"], d.job(n)["priority"]) == ("optics", "dark", 50)
+        assert (d.job(n)["spec"]["tenant"], d.job(n)["spec"]["queue"]) == ("optics", "dark")
+    assert [d.job(array + i)["spec"]["tenant"] for i in range(4)] == ["optics"] * 4
+    assert d.job(schedule)["spec"]["queue"] == "dark"  # what it submits is of this description
+    rule = d.get("/v1/rules/less")
+    assert rule["error"] == "" and [c.get("tenant") or c.get("queue") for c in rule["then"]] == ["optics", "dark"]
+    stoker(d, "rule", "rm", "less")
+    until(lambda: {t["name"]: t for t in d.get("/v1/tenants")["tenants"]}["optics"]["limit"] is None)  # what the rule set goes with it
