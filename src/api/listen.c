@@ -22,17 +22,11 @@
 
 #define BACKLOG 4096
 
-/* Nobody else may put another socket in our place. */
-static int check_folder(const char *path, struct stk_err *err)
+/* Nobody else may put another socket in our place. -ENOENT: there is no such folder. */
+static int check_owner(const char *dir, struct stk_err *err)
 {
-    char copy[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
-    const char *dir;
     struct stat st;
 
-    (void)snprintf(copy, sizeof(copy), "%s", path);
-    dir = dirname(copy);
-    if (mkdir(dir, 0755) < 0 && errno != EEXIST)
-        return stk_err_set(err, -errno, "cannot make %s: %s", dir, strerror(errno));
     if (stat(dir, &st) < 0)
         return stk_err_set(err, -errno, "%s: %s", dir, strerror(errno));
     if (st.st_uid != geteuid() && st.st_uid != 0)
@@ -42,6 +36,18 @@ static int check_folder(const char *path, struct stk_err *err)
                            "others may write to %s; the socket needs a folder that is only ours",
                            dir);
     return 0;
+}
+
+static int make_folder(const char *path, struct stk_err *err)
+{
+    char copy[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+    const char *dir;
+
+    (void)snprintf(copy, sizeof(copy), "%s", path);
+    dir = dirname(copy);
+    if (mkdir(dir, 0755) < 0 && errno != EEXIST)
+        return stk_err_set(err, -errno, "cannot make %s: %s", dir, strerror(errno));
+    return check_owner(dir, err);
 }
 
 static int take_lock(const char *path, int *ret_lock, struct stk_err *err)
@@ -105,7 +111,10 @@ static int bind_unix(const char *path, unsigned mode, int *ret_fd, struct stk_er
 
 int stk_http_check_unix(const char *path, struct stk_err *err)
 {
-    const size_t most = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1;
+    char copy[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+    const size_t most = sizeof(copy) - 1;
+    struct stat st;
+    int rc;
 
     if (path[0] != '/')
         return stk_err_set(err, -EINVAL, "the socket's path must begin with /: %.200s", path);
@@ -113,7 +122,11 @@ int stk_http_check_unix(const char *path, struct stk_err *err)
         return stk_err_set(err, -EINVAL,
                            "the socket's path may have at most %zu characters: %.120s...", most,
                            path);
-    return 0;
+    if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
+        return stk_err_set(err, -EEXIST, "%s exists and is not a socket", path);
+    (void)snprintf(copy, sizeof(copy), "%s", path);
+    rc = check_owner(dirname(copy), err);
+    return rc == -ENOENT ? 0 : rc; /* it may be made */
 }
 
 int stk_listen_unix(const char *path, unsigned mode, int *ret_lock, int *ret_fd,
@@ -121,7 +134,7 @@ int stk_listen_unix(const char *path, unsigned mode, int *ret_lock, int *ret_fd,
 {
     int lock = -1, rc = stk_http_check_unix(path, err);
 
-    rc = rc < 0 ? rc : check_folder(path, err);
+    rc = rc < 0 ? rc : make_folder(path, err);
     rc = rc < 0 ? rc : take_lock(path, &lock, err);
     rc = rc < 0 ? rc : bind_unix(path, mode, ret_fd, err);
     if (rc < 0) {
@@ -146,7 +159,7 @@ static bool still_locked(const char *path, int lock)
 
 int stk_listen_again(const char *path, unsigned mode, int *lock, int *ret_fd, struct stk_err *err)
 {
-    int fresh = -1, rc = check_folder(path, err);
+    int fresh = -1, rc = make_folder(path, err);
 
     if (rc == 0 && !still_locked(path, *lock))
         rc = take_lock(path, &fresh, err);

@@ -108,6 +108,8 @@ int stk_config_setup(const struct stk_config *c, struct stk_setup *ret, struct s
 
 /* Line of a key; 0: the file does not say it. */
 int stk_config_line(const struct stk_config *c, const char *path);
+/* The value is another than the file says. */
+void stk_config_forget_line(struct stk_config *c, const char *path);
 /* "stoker.yaml:7: listen: what"; where the file does not say it: "listen: what". -EINVAL. */
 int stk_config_refuse(const struct stk_config *c, const char *path, const char *what,
                       struct stk_err *err);

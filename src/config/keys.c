@@ -49,7 +49,7 @@ const struct stk_config_key stk_config_keys[] = {
     {"classes", STK_CONFIG_TEAMS, 0, NULL, 0, "{inference: 1000, training: 500, batch: 100}", "priorities by name"},
     {"default_queue", STK_CONFIG_TEAMS, 0, NULL, 0, "standard", "the queue of jobs that name none"},
     {"rules", STK_CONFIG_TEXT, AT(rules), NULL, 0, "",
-     "file of rules: what changes when, and until when"},
+     "file of rules, beside this file unless its path begins with /: what changes when, and until when"},
     {"policy.bundle", STK_CONFIG_POLICY, AT(policy.bundle), "bundle", 0, "default",
      "a named set of policies; \"policy: NAME\" for short"},
     {"policy.order", STK_CONFIG_POLICY, AT(policy.order), "order", 0, "", "in place of the bundle's"},

@@ -14,6 +14,13 @@ int stk_config_line(const struct stk_config *c, const char *path)
     return 0;
 }
 
+void stk_config_forget_line(struct stk_config *c, const char *path)
+{
+    for (const struct stk_config_key *k = stk_config_keys; k->path; k++)
+        if (strcmp(k->path, path) == 0)
+            c->line[k - stk_config_keys] = 0;
+}
+
 static int refuse_at(const struct stk_config *c, int line, const char *what, struct stk_err *err)
 {
     if (c->file && line > 0)

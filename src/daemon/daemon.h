@@ -48,6 +48,9 @@ char *stk_daemon_socket_path(const char *state);
 char *stk_daemon_config_path(void);
 /* Another program of ours: beside this one, or in ../libexec/stoker. -ENOENT. */
 int stk_daemon_program(const char *name, char *buf, size_t size, struct stk_err *err);
+/* places.c: whether the folders of "state" and "socket" are there or can be made. -EINVAL, with the
+ * line of the file. */
+int stk_daemon_check_places(const struct stk_config *c, struct stk_err *err);
 /* A folder and those above it. */
 int stk_daemon_make_folder(const char *path, unsigned mode, struct stk_err *err);
 

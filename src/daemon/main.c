@@ -333,6 +333,15 @@ static int open_api(struct stk_daemon *d, struct stk_err *err)
     return rc;
 }
 
+/* The folder of the state; a refusal names the line that it comes from. */
+static int make_state(struct stk_daemon *d, struct stk_err *err)
+{
+    struct stk_err why;
+    int rc = stk_daemon_make_folder(d->state, 0711, &why);
+
+    return rc < 0 ? stk_config_refuse(&d->config, "state", why.text, err) : 0;
+}
+
 static int open_all(struct stk_daemon *d, struct stk_err *err)
 {
     struct stk_settled settled;
@@ -340,7 +349,9 @@ static int open_all(struct stk_daemon *d, struct stk_err *err)
 
     d->slurm = d->config.engine == 1;
     if (rc == 0 && d->slurm) /* Slurm's engine writes there */
-        rc = stk_daemon_make_folder(d->state, 0711, err);
+        rc = stk_daemon_check_places(&d->config, err);
+    if (rc == 0 && d->slurm)
+        rc = make_state(d, err);
     if (rc == 0)
         rc = d->slurm ? stk_daemon_slurm_open(d, err)
                       : stk_machine_look(&d->machine, &d->config, err);
@@ -351,7 +362,7 @@ static int open_all(struct stk_daemon *d, struct stk_err *err)
     d->rules = settled.rules;
     d->rules_every_s = settled.rules_every_s;
     stk_daemon_log_names(&d->config);
-    rc = stk_daemon_make_folder(d->state, 0711, err);
+    rc = make_state(d, err);
     rc = rc < 0 ? rc : stk_store_open(d->state, 0, &d->store, err);
     if (rc == 0 && !d->slurm)
         rc = open_engine(d, err);

@@ -163,7 +163,8 @@ int stk_daemon_options(int argc, char **argv, struct stk_daemon_options *ret)
     return rc;
 }
 
-static int replace(char **at, const char *with)
+/* What the command line says goes first, and has no line in the file. */
+static int replace(struct stk_config *c, const char *path, char **at, const char *with)
 {
     char *p = with ? strdup(with) : NULL;
 
@@ -171,14 +172,32 @@ static int replace(char **at, const char *with)
         return 0;
     free(*at);
     *at = p;
+    stk_config_forget_line(c, path);
     return p ? 0 : -ENOMEM;
+}
+
+/* A file of rules lies in the folder of the configuration's file, unless its path begins with /. */
+static int place_rules(const struct stk_daemon_options *o, struct stk_config *c)
+{
+    const char *slash = o->config ? strrchr(o->config, '/') : NULL;
+    char *path = NULL;
+
+    if (!c->rules || c->rules[0] == '/' || !slash)
+        return 0;
+    if (asprintf(&path, "%.*s/%s", (int)(slash - o->config), o->config, c->rules) < 0)
+        return -ENOMEM;
+    free(c->rules);
+    c->rules = path;
+    return 0;
 }
 
 int stk_daemon_merge(const struct stk_daemon_options *o, struct stk_config *c, struct stk_err *err)
 {
-    if (replace(&c->listen, o->listen) < 0 || replace(&c->socket, o->socket) < 0 ||
-        replace(&c->state, o->state) < 0 || replace(&c->tls.cert, o->tls_cert) < 0 ||
-        replace(&c->tls.key, o->tls_key) < 0)
+    if (replace(c, "listen", &c->listen, o->listen) < 0 ||
+        replace(c, "socket", &c->socket, o->socket) < 0 ||
+        replace(c, "state", &c->state, o->state) < 0 ||
+        replace(c, "tls.cert", &c->tls.cert, o->tls_cert) < 0 ||
+        replace(c, "tls.key", &c->tls.key, o->tls_key) < 0 || place_rules(o, c) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory");
     if (o->virtual_gpus != STK_CONFIG_NO_GPUS) {
         c->virtual_gpus = o->virtual_gpus;

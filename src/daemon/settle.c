@@ -30,6 +30,8 @@ static int check_doors(const struct stk_config *c, struct stk_err *err)
 
     if (c->socket && stk_http_check_unix(c->socket, &why) < 0)
         return stk_config_refuse(c, "socket", why.text, err);
+    if (stk_daemon_check_places(c, err) < 0)
+        return -EINVAL;
     if (strcmp(tcp.address, "off") != 0 && stk_http_check_tcp(&tcp, &key, &why) < 0)
         return stk_config_refuse(c, key, why.text, err);
     return 0;

@@ -5,6 +5,7 @@ import os
 import random
 import re
 import subprocess
+import tempfile
 
 import pytest
 import yaml
@@ -22,6 +23,9 @@ WRONG = [
     ("state: /tmp\nlisten: 0.0.0.0:0\n", 2),
     ("socket: not/absolute\n", 1),
     ("socket: /tmp/" + "x" * 120 + "\n", 1),
+    ("virtual_gpus: 2\nsocket: /nonexistdir/sub/z.sock\n", 2),
+    ("virtual_gpus: 2\nsocket: /etc/hostname/z.sock\n", 2),
+    ("virtual_gpus: 2\nsocket: /etc/hostname\n", 2),
     ("tls: {cert: /c.pem}\n", 1),
     ("virtual_gpus: 2\ntls:\n  cert: /no/such/cert.pem\n  key: /no/such/key.pem\n", 3),
     ("series: {step: 7s}\n", 1),
@@ -74,6 +78,44 @@ def test_check_refuses_what_serve_refuses_in_the_same_words(tmp_path, text, line
     named = re.match(rf"stokerd: {re.escape(str(config))}:(\d+): ", check.stderr) or \
         re.match(r"stokerd: s\.yaml:(\d+): ", check.stderr)
     assert named and line in (None, int(named.group(1))), check.stderr
+
+
+@pytest.mark.parametrize("state", ["/etc/hostname", "/etc/hostname/below", "/proc/nope/x", "relative"])
+def test_a_state_folder_that_cannot_be_is_refused_by_both(tmp_path, state):
+    config = tmp_path / "s.yaml"
+    config.write_text(f"virtual_gpus: 2\nstate: {state}\nsocket: {tmp_path}/s.sock\n")
+    check = stoker_run("config", "check", config)
+    start = subprocess.run([STOKERD, "--config", config, "--listen", "off"], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert check.returncode == start.returncode == 2 and check.stderr == start.stderr, (check, start)
+    assert re.search(r"s\.yaml:2: state: ", check.stderr), check
+    start = subprocess.run([STOKERD, "--config", config, "--listen", "off", "--state", state], capture_output=True, text=True,
+                           timeout=PATIENCE_S, check=False)
+    assert start.returncode == 2 and start.stderr.startswith("stokerd: state: "), start  # it is not the file's then
+
+
+def test_a_folder_that_may_not_be_written_to_is_refused():
+    user = {"user": "nobody"} if os.geteuid() == 0 else {}  # root may write anywhere
+    with tempfile.TemporaryDirectory(prefix="stk-") as folder:
+        os.chmod(folder, 0o555)
+        for key in ("state", "socket"):
+            out = subprocess.run([STOKERD, "--check", "--config", "/dev/null", f"--{key}", f"{folder}/below/{key}"], capture_output=True, text=True,
+                                 timeout=PATIENCE_S, check=False, **user)
+            assert out.returncode == 2 and f"stokerd: {key}: " in out.stderr and f"cannot write to {folder}" in out.stderr, out
+
+
+def test_a_rules_file_is_sought_beside_the_configuration(tmp_path):
+    below, elsewhere = tmp_path / "below", tmp_path / "elsewhere"
+    below.mkdir(), elsewhere.mkdir()
+    (below / "s.yaml").write_text("virtual_gpus: 2\nrules: r.yml\n")
+    (elsewhere / "r.yml").write_text("rules: []\n")  # of the folder that the command is called in
+    check = [STOKERD, "--check", "--config"]
+    for config, cwd in [(below / "s.yaml", elsewhere), ("../below/s.yaml", elsewhere), ("s.yaml", below)]:
+        (below / "r.yml").unlink(missing_ok=True)
+        out = subprocess.run([*check, config], cwd=cwd, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        assert out.returncode == 2 and "r.yml: No such file" in out.stderr, out
+        (below / "r.yml").write_text("rules: []\n")
+        out = subprocess.run([*check, config], cwd=cwd, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        assert out.returncode == 0, out
 
 
 def test_a_rules_file_that_is_wrong_is_refused_by_both(tmp_path):
