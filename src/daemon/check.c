@@ -67,7 +67,7 @@ int stk_daemon_check(struct stk_daemon *d, struct stk_err *err)
         free((void *)d->machine.pools);
     if (rc < 0)
         return rc;
-    stk_daemon_warn_names(&d->config, print_warning, NULL);
+    stk_daemon_warn(&d->config, print_warning, NULL);
     if (d->slurm)
         (void)printf(
             "partitions, GPU types and guarantees are compared with Slurm's nodes when the "

@@ -206,10 +206,11 @@ struct stk_settled {
 };
 int stk_daemon_settle(const struct stk_daemon *d, struct stk_config *c, struct stk_settled *ret,
                       struct stk_err *err);
-/* Users and groups that this system does not know, each with a sentence. */
-void stk_daemon_warn_names(const struct stk_config *c,
-                           void (*tell)(void *ctx, const char *sentence), void *ctx);
-void stk_daemon_log_names(const struct stk_config *c); /* the same into the log */
+/* Users and groups that this system does not know, and parameters that do nothing under these
+ * policies, each with a sentence. */
+void stk_daemon_warn(const struct stk_config *c, void (*tell)(void *ctx, const char *sentence),
+                     void *ctx);
+void stk_daemon_log_warnings(const struct stk_config *c); /* the same into the log */
 
 /* Where and how to listen. */
 struct stk_http_tcp stk_daemon_tcp(const struct stk_config *c);

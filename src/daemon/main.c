@@ -361,7 +361,7 @@ static int open_all(struct stk_daemon *d, struct stk_err *err)
     d->setup = settled.setup;
     d->rules = settled.rules;
     d->rules_every_s = settled.rules_every_s;
-    stk_daemon_log_names(&d->config);
+    stk_daemon_log_warnings(&d->config);
     rc = make_state(d, err);
     rc = rc < 0 ? rc : stk_store_open(d->state, 0, &d->store, err);
     if (rc == 0 && !d->slurm)

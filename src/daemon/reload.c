@@ -94,7 +94,7 @@ static int reload(struct stk_daemon *d, struct stk_err *err)
         return rc;
     }
     json_decref(old_words);
-    stk_daemon_log_names(&fresh);
+    stk_daemon_log_warnings(&fresh);
     name_fixed(&d->config, &fresh);
     old = d->config;
     d->config = fresh;

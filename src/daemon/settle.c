@@ -118,7 +118,7 @@ int stk_daemon_settle(const struct stk_daemon *d, struct stk_config *c, struct s
     return 0;
 }
 
-/* ---- users and groups that are not there ---- */
+/* ---- warnings: names that are not there, parameters that do nothing ---- */
 
 struct teller {
     const struct stk_config *c;
@@ -153,8 +153,32 @@ static void warn_allowed(const struct teller *t, const struct stk_teams *teams, 
     }
 }
 
-void stk_daemon_warn_names(const struct stk_config *c,
-                           void (*tell)(void *ctx, const char *sentence), void *ctx)
+/* Parameters of the file that no policy in use has. */
+static void warn_params(const struct teller *t)
+{
+    const struct stk_config *c = t->c;
+    char sentence[480], owner[64];
+    struct stk_setup setup;
+
+    if (stk_config_setup(c, &setup, NULL) < 0)
+        return;
+    for (uint32_t i = 0; i < c->policy.n_params; i++) {
+        const char *kv = c->policy.params[i];
+
+        if (stk_setup_uses(&setup, kv))
+            continue;
+        stk_setup_owner(kv, owner, sizeof(owner));
+        (void)snprintf(sentence, sizeof(sentence),
+                       "%s:%d: policy.params: %.*s does nothing: no policy that is in use takes "
+                       "it%s%s%s",
+                       c->file ? c->file : "", c->param_line[i], (int)strcspn(kv, "="), kv,
+                       *owner ? " (it needs " : "", owner, *owner ? ")" : "");
+        t->tell(t->ctx, sentence);
+    }
+}
+
+void stk_daemon_warn(const struct stk_config *c, void (*tell)(void *ctx, const char *sentence),
+                     void *ctx)
 {
     const struct teller t = {c, tell, ctx};
     const struct stk_teams *teams = c->teams;
@@ -168,15 +192,16 @@ void stk_daemon_warn_names(const struct stk_config *c,
                   stk_names_get(&teams->users, teams->members[i].user));
     for (uint32_t i = 0; teams && i < teams->n_queues; i++)
         warn_allowed(&t, teams, i);
+    warn_params(&t);
 }
 
-static void log_name(void *ctx, const char *sentence)
+static void log_warning(void *ctx, const char *sentence)
 {
     (void)ctx;
     stk_log(STK_LOG_WARN, "%s", sentence);
 }
 
-void stk_daemon_log_names(const struct stk_config *c)
+void stk_daemon_log_warnings(const struct stk_config *c)
 {
-    stk_daemon_warn_names(c, log_name, NULL);
+    stk_daemon_warn(c, log_warning, NULL);
 }

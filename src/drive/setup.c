@@ -37,6 +37,30 @@ bool stk_setup_uses(const struct stk_setup *s, const char *kv)
     return p && uses(s, p);
 }
 
+void stk_setup_owner(const char *kv, char *buf, size_t size)
+{
+    char name[64] = "";
+    const struct stk_param *p;
+    size_t len = strcspn(kv, "=");
+
+    if (len < sizeof(name))
+        memcpy(name, kv, len);
+    p = stk_param_find(name, stk_sim_params);
+    buf[0] = '\0';
+    for (uint32_t i = 0; stk_places[i]; i++)
+        if (has_param(stk_places[i]->params, p))
+            (void)snprintf(buf, size, "place: %s", stk_places[i]->name);
+    for (uint32_t i = 0; stk_backfills[i]; i++)
+        if (has_param(stk_backfills[i]->params, p))
+            (void)snprintf(buf, size, "backfill: %s", stk_backfills[i]->name);
+    for (uint32_t i = 0; stk_preempts[i]; i++)
+        if (has_param(stk_preempts[i]->params, p) || has_param(stk_preempts[i]->shared, p))
+            (void)snprintf(buf, size, "preempt: %s", stk_preempts[i]->name);
+    for (uint32_t i = 0; stk_orders[i]; i++)
+        if (has_param(stk_orders[i]->params, p) || has_param(stk_orders[i]->shared, p))
+            (void)snprintf(buf, size, "order: %s", stk_orders[i]->name);
+}
+
 static int set_param(struct stk_setup *s, const char *kv, size_t len, struct stk_err *err)
 {
     char text[STK_MAX_PARAM_TEXT + 64];

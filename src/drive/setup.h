@@ -37,6 +37,8 @@ int stk_setup_resolve(const struct stk_setup_words *w, struct stk_setup *ret_set
 int stk_setup_serve(struct stk_setup *s, int32_t usual, struct stk_err *err);
 /* Whether "k=v" means anything to the policies of this setup. */
 bool stk_setup_uses(const struct stk_setup *s, const char *kv);
+/* A policy that "k=v" means something to: "place: energy"; "" where it is no policy's. */
+void stk_setup_owner(const char *kv, char *buf, size_t size);
 void stk_setup_describe(const struct stk_setup *s, char *buf, size_t size);
 
 #endif

@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 import yaml
-from daemon import STOKER, STOKERD
+from daemon import STOKER, STOKERD, Daemon
 from data import stoker_run
 from patience import PATIENCE_S
 
@@ -138,6 +138,20 @@ def test_users_and_groups_that_do_not_exist_are_warned_of(tmp_path):
     assert said == [("2", "user", "nobody-knows"), ("6", "group", "zorros"), ("6", "user", "zorro"),
                     ("8", "group", "foxes"), ("8", "user", "diego")], out.stderr
     assert len(out.stderr.splitlines()) == 5
+
+
+def test_a_parameter_that_does_nothing_is_warned_of(tmp_path):
+    text = "virtual_gpus: 4\npolicy:\n  params:\n    las.round_s: 60\n    energy.cap_w: 500\n"
+    config = tmp_path / "s.yaml"
+    config.write_text(text)
+    out = stoker_run("config", "check", config)
+    assert out.returncode == 0 and "s.yaml:4: policy.params: las.round_s does nothing" in out.stderr, out
+    said = "s.yaml:5: policy.params: energy.cap_w does nothing: no policy that is in use takes it (it needs place: energy)"
+    assert said in out.stderr and len(out.stderr.splitlines()) == 2
+    with Daemon(tmp_path / "d", config=text) as d:
+        assert d.errors_with("oker.yaml:5: policy.params: energy.cap_w does nothing")
+    config.write_text("virtual_gpus: 4\npolicy: {bundle: las, params: {las.round_s: 60}}\n")
+    assert stoker_run("config", "check", config).stderr == ""
 
 
 def test_what_is_about_slurm_is_checked_without_slurm(tmp_path):
