@@ -18,12 +18,25 @@
 
 /* ---- baselines ---- */
 
+/* Of a period without capacity nothing is known; baselines from earlier have 0 there. */
+static json_t *read_figures(const char *text)
+{
+    static const char *const unknown[] = {"utilization", "jobs_per_day", "preemptions_per_day"};
+    json_t *f = json_loads(text, 0, NULL);
+    const json_t *capacity = json_object_get(f, "capacity_gpu_hours");
+
+    for (size_t i = 0; i < sizeof(unknown) / sizeof(*unknown); i++)
+        if (capacity && json_number_value(capacity) <= 0)
+            (void)json_object_set_new(f, unknown[i], json_null());
+    return f;
+}
+
 static json_t *show(const struct stk_baseline *b)
 {
     return json_pack("{s:s,s:o,s:o,s:s,s:s,s:o,s:o}", "name", b->name, "since",
                      stk_show_time(b->since), "until", stk_show_time(b->until), "note", b->note,
                      "user", b->user, "created", stk_show_time(b->created), "figures",
-                     json_loads(b->figures, 0, NULL));
+                     read_figures(b->figures));
 }
 
 static int add_baseline(void *ctx, const struct stk_baseline *b)

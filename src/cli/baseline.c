@@ -136,6 +136,20 @@ static int note(struct stk_ask *k)
     return rc;
 }
 
+#define TEXT 32
+
+/* The figure times 'factor' as text; "-" where it is not known. */
+__attribute__((format(printf, 3, 0))) static const char *
+known(const json_t *f, const char *key, const char *format, double factor, char buf[TEXT])
+{
+    const json_t *v = json_object_get(f, key);
+
+    if (!json_is_number(v))
+        return "-";
+    (void)snprintf(buf, TEXT, format, json_number_value(v) * factor);
+    return buf;
+}
+
 static int list(struct stk_ask *k)
 {
     static const struct stk_column columns[] = {
@@ -151,7 +165,7 @@ static int list(struct stk_ask *k)
     json_array_foreach(json_object_get(reply, "baselines"), i, b)
     {
         const json_t *f = json_object_get(b, "figures");
-        char text[32];
+        char text[TEXT];
 
         stk_table_cell(t, STK_PLAIN, "%s", stk_str(b, "name"));
         stk_table_cell(t, STK_PLAIN, "%s",
@@ -159,8 +173,8 @@ static int list(struct stk_ask *k)
         stk_table_cell(t, STK_PLAIN, "%s",
                        stk_text_time(stk_num(b, "until", 0), text, sizeof(text)));
         stk_table_cell(t, STK_PLAIN, "%lld", (long long)stk_int(f, "jobs", 0));
-        stk_table_cell(t, STK_PLAIN, "%.0f s", stk_num(f, "avg_wait_s", 0));
-        stk_table_cell(t, STK_PLAIN, "%.1f%%", stk_num(f, "utilization", 0) * 100);
+        stk_table_cell(t, STK_PLAIN, "%s", known(f, "avg_wait_s", "%.0f s", 1, text));
+        stk_table_cell(t, STK_PLAIN, "%s", known(f, "utilization", "%.1f%%", 100, text));
         stk_table_cell(t, STK_PLAIN, "%s", stk_str(b, "note"));
     }
     if (rc == STK_EXIT_OK && !k->json)

@@ -52,7 +52,7 @@ static bool reads_same(enum stk_figure_kind kind, double was, double is)
 static void put_change(char *buf, size_t size, enum stk_figure_kind kind, double was, double is)
 {
     if (!isfinite(was) || !isfinite(is))
-        (void)snprintf(buf, size, "-");
+        (void)snprintf(buf, size, "cannot be compared");
     else if (reads_same(kind, was, is))
         (void)snprintf(buf, size, "same");
     else if (kind == STK_FIGURE_SHARE)

@@ -120,6 +120,12 @@ static void set(json_t *o, const char *key, double v)
     (void)json_object_set_new(o, key, json_real(v));
 }
 
+/* null where it is not known: below 0. */
+static void set_known(json_t *o, const char *key, double v)
+{
+    (void)json_object_set_new(o, key, v < 0 ? json_null() : json_real(v));
+}
+
 static void set_count(json_t *o, const char *key, uint64_t n)
 {
     (void)json_object_set_new(o, key, json_integer((json_int_t)n));
@@ -138,12 +144,11 @@ static json_t *show(struct sums *s, stk_time *scratch)
     set_count(o, "starts", s->starts);
     set_count(o, "preemptions", f->preemptions);
     set_count(o, "gpus", f->capacity.gpus);
-    set(o, "jobs_per_day", days > 0 ? (double)s->jobs / days : 0);
-    set(o, "preemptions_per_day", days > 0 ? (double)f->preemptions / days : 0);
+    set_known(o, "jobs_per_day", days > 0 ? (double)s->jobs / days : -1);
+    set_known(o, "preemptions_per_day", days > 0 ? (double)f->preemptions / days : -1);
     set(o, "capacity_gpu_hours", stk_figures_hours(f->capacity.sum));
     set(o, "gpu_hours", stk_figures_hours(f->allocated));
-    set(o, "utilization",
-        f->capacity.sum > 0 ? stk_figures_ratio(f->allocated, f->capacity.sum) : 0);
+    set_known(o, "utilization", stk_figures_ratio(f->allocated, f->capacity.sum));
     set(o, "waited_s", s->wait.sum / 1e6);
     set_times(o, "wait", &s->wait, scratch);
     set_times(o, "jct", &s->jct, scratch);

@@ -101,7 +101,7 @@ def test_everyone_agrees_whatever_happened(tmp_path):
             assert every["gpu_hours"] == pytest.approx(want / 3600, abs=2e-6), (a, b)
             for theirs in [baseline] + ([answer["result"]["actual"]] if answer["state"] == "done" else []):
                 assert theirs["gpu_hours"] == every["gpu_hours"] == c["allocated_gpu_hours"]
-                assert theirs["capacity_gpu_hours"] == c["gpu_hours"] and theirs["utilization"] == (c["allocated"] or 0)
+                assert theirs["capacity_gpu_hours"] == c["gpu_hours"] and theirs["utilization"] == c["allocated"]
                 assert (theirs["starts"], theirs["preemptions"], theirs["waited_s"]) == (every["starts"], every["preemptions"], every["waited_s"])
                 assert (theirs["p50_wait_s"], theirs["p90_wait_s"]) == (every["wait_p50_s"], every["wait_p90_s"])
             if answer["state"] == "done":
@@ -200,3 +200,18 @@ def test_what_a_restarted_job_waited_is_not_what_it_ran(tmp_path):
         d.client().post(f"/v1/jobs/{other}/release", {})
         j = d.until(other, "running")
         assert waited <= j["waited_s"] < j["started"] - j["submitted"] - 0.4
+
+
+def test_a_period_without_capacity_is_not_compared(tmp_path):
+    with Daemon(tmp_path, gpus=2) as d:
+        now = int(time.time())
+        d.wait(d.submit(command=["/bin/sleep", "0.3"], gpus=2))
+        until(lambda: time.time() > now + 1)
+        f = d.post("/v1/baselines", {"name": "before", "since": now - 7200, "until": now - 3600})["figures"]
+        assert [f[k] for k in ("utilization", "jobs_per_day", "preemptions_per_day", "avg_wait_s")] == [None] * 4
+        assert d.get(f"/v1/report?since={now - 7200}&until={now - 3600}")["cluster"]["allocated"] is None
+        row = stoker(d, "baseline", "list").splitlines()[1].split()
+        assert row[-3:] == ["0", "-", "-"], row
+        said = stoker(d, "baseline", "compare", "before")
+        row = next(line for line in said.splitlines() if line.startswith("utilization"))
+        assert "cannot be compared" in row and " - " in row and "points" not in row, said

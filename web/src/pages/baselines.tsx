@@ -9,7 +9,7 @@ import { change } from "../lib/whatif";
 import { askLogin, may, now, you } from "../lib/world";
 import { ask, Choice, Delta, Empty, Panel, say } from "../ui";
 
-interface Figures { since: number; until: number; jobs: number; completed: number; failed: number; cancelled: number; never_ran?: number; preemptions: number; preemptions_per_day?: number; gpus: number; jobs_per_day: number; gpu_hours: number; utilization: number;
+interface Figures { since: number; until: number; jobs: number; completed: number; failed: number; cancelled: number; never_ran?: number; preemptions: number; preemptions_per_day?: number | null; gpus: number; jobs_per_day: number | null; gpu_hours: number; utilization: number | null;
     avg_wait_s: number | null; p50_wait_s: number | null; p90_wait_s: number | null; p99_wait_s: number | null; avg_jct_s: number | null; p50_jct_s: number | null; p90_jct_s: number | null; jobs_with_steps?: number; steps_per_gpu_hour: number | null }
 interface Baseline { name: string; since: number; until: number; note: string; user: string; created: number; figures: Figures }
 interface Note { at: number; kind: string; user: string | null; text: string }
@@ -31,7 +31,7 @@ const number = (x: number) => amount(x >= 100 ? Math.round(x) : Math.round(x * 1
 const ROWS: { group: string; rows: Row[] }[] = [
     { group: "throughput", rows: [
         { label: "jobs a day", hint: "that ended and had started", better: 1, of: (f) => f.jobs_per_day, show: number },
-        { label: "GPU-hours a day", hint: "allocated, while the cluster was known", better: 1, of: (f) => f.utilization * f.gpus * 24, show: number },
+        { label: "GPU-hours a day", hint: "allocated, while the cluster was known", better: 1, of: (f) => (f.utilization === null ? null : f.utilization * f.gpus * 24), show: number },
         { label: "steps per GPU-hour", hint: "of jobs that report their steps", better: 1, of: (f) => f.steps_per_gpu_hour, show: number },
         { label: "jobs per GPU-hour", better: 1, of: (f) => (f.gpu_hours > 0 ? f.jobs / f.gpu_hours : null), show: number },
         { label: "failed", hint: "of the jobs that ended", better: -1, of: (f) => (f.jobs ? f.failed / f.jobs : null), show: share }] },
@@ -75,7 +75,10 @@ function words(c: Compared): string {
     const a = c.baseline.figures, b = c.period;
     if (!b.jobs) return "No job has ended in the period that is compared. There is nothing to say yet.";
     if (!a.jobs) return "No job had ended in the baseline.";
-    return `Jobs a day ${number(a.jobs_per_day)} → ${number(b.jobs_per_day)}${a.avg_wait_s !== null && b.avg_wait_s !== null ? `, mean wait ${duration(a.avg_wait_s)} → ${duration(b.avg_wait_s)}` : ""}, utilization ${share(a.utilization)} → ${share(b.utilization)}${a.steps_per_gpu_hour !== null && b.steps_per_gpu_hour !== null ? `, steps per GPU-hour ${number(a.steps_per_gpu_hour)} → ${number(b.steps_per_gpu_hour)}` : ""}.`;
+    const pair = (label: string, x: number | null, y: number | null, show: (v: number) => string) => (x === null || y === null ? [] : [`${label} ${show(x)} → ${show(y)}`]);
+    const said = [...pair("jobs a day", a.jobs_per_day, b.jobs_per_day, number), ...pair("mean wait", a.avg_wait_s, b.avg_wait_s, duration),
+        ...pair("utilization", a.utilization, b.utilization, share), ...pair("steps per GPU-hour", a.steps_per_gpu_hour, b.steps_per_gpu_hour, number)].join(", ");
+    return said ? `${said[0].toUpperCase()}${said.slice(1)}.` : "These periods cannot be compared: no figure is known of both.";
 }
 
 // ---- what was changed, on a line of time ----
@@ -230,7 +233,7 @@ function List(p: { list: Baseline[]; here: string }) {
                 <ul class="runs">{[...p.list].sort((x, y) => y.since - x.since).map((b) => (
                     <li key={b.name} class={b.name === p.here ? "here" : ""}>
                         <a href={`#/baselines/${encodeURIComponent(b.name)}`} aria-current={b.name === p.here ? "true" : undefined}>{b.name}</a>
-                        <small>{day(b.since)} to {day(b.until)}</small><small class="note">{plural(b.figures.jobs, "job")}{b.figures.avg_wait_s !== null ? `, mean wait ${duration(b.figures.avg_wait_s)}` : ""}, {share(b.figures.utilization)} in use</small>
+                        <small>{day(b.since)} to {day(b.until)}</small><small class="note">{plural(b.figures.jobs, "job")}{b.figures.avg_wait_s !== null ? `, mean wait ${duration(b.figures.avg_wait_s)}` : ""}{b.figures.utilization !== null ? `, ${share(b.figures.utilization)} in use` : ""}</small>
                     </li>
                 ))}</ul>
             )}
