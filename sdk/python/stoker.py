@@ -227,7 +227,7 @@ class _Transport:
         elif isinstance(exc, PermissionError):
             hint = "You may not open that socket; ask its owner, or name another with STOKER_SOCKET."
         elif isinstance(exc, _socket.timeout):
-            hint = "It is busy or stuck; 'stoker status' may tell more."
+            hint = "It is busy or stuck; its log may tell more ('journalctl -u stoker')."
         else:
             hint = "It may be restarting; try again."
         return Unreachable("cannot reach the stoker daemon at %s (%s). %s" % (where, exc, hint))

@@ -2,6 +2,7 @@
 """The command line without a daemon, and against one of canned answers (tests/lib/fake_daemon.py)."""
 import json
 import os
+import pathlib
 import pty
 import re
 import select
@@ -554,3 +555,11 @@ def test_socket_and_json_may_come_before_the_command():
             assert (out.returncode, out.stdout) == (0, '{"jobs":[]}\n'), out
     assert stoker_run("--json").returncode == 2
     assert stoker_run("--sockt", "x", "queue").returncode == 2
+
+
+def test_commands_that_the_sdk_and_the_page_name_exist():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    named = re.findall(r"'stoker ([a-z-]+)", (root / "sdk/python/stoker.py").read_text(encoding="utf-8"))
+    page = re.search(r"<noscript>(.*?)</noscript>", (root / "web/src/index.html").read_text(encoding="utf-8")).group(1)
+    named += re.findall(r"stoker ([a-z-]+)", page)
+    assert {"top", "queue"} <= set(named) <= set(commands()), named
