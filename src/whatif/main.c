@@ -186,6 +186,17 @@ static int compare(struct stk_past *p, const struct stk_period_figures *period, 
     return rc;
 }
 
+/* Only a job that was submitted in the period, ran and ended can be compared with itself. */
+static int check_replayed(const struct stk_past *p, struct stk_err *err)
+{
+    if (stk_recorded_jobs(&p->trace) > 0)
+        return 0;
+    return stk_err_set(err, -EINVAL,
+                       "no job of that period can be replayed: none was submitted in it, ran and "
+                       "ended (%u still run, %u were submitted before it); ask for a longer period",
+                       p->running, p->carried);
+}
+
 static int ask_whatif(struct stk_store *st, json_t *question, json_t **ret, struct stk_err *err)
 {
     struct stk_past p = {.since = time_of(question, "since"),
@@ -204,6 +215,7 @@ static int ask_whatif(struct stk_store *st, json_t *question, json_t **ret, stru
         rc = stk_world_make(&all, world, changes, err);
         p.world = &all;
         rc = rc < 0 ? rc : stk_past_read(&p, st, err);
+        rc = rc < 0 ? rc : check_replayed(&p, err);
         rc = rc < 0 ? rc
                     : stk_figures(st, (struct stk_period){p.since, p.until}, p.now, &period,
                                   &actual, err);

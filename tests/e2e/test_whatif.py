@@ -199,6 +199,13 @@ def test_an_imported_past_needs_no_history(past):
     assert q["state"] == "failed" and "words such as" in q["error"]
 
 
+def test_a_period_of_which_no_job_has_ended_says_so(tmp_path):
+    with Daemon(tmp_path, gpus=2) as d:
+        d.until(d.submit(command=["/bin/sleep", "600"], gpus=1), "running")
+        said = stoker(d, "whatif", "--since", "1h", code=1)
+        assert "no job of that period can be replayed: none was submitted in it, ran and ended (1 still run" in said and "a longer period" in said
+
+
 def test_the_command_asks_waits_and_shows(past, tmp_path):
     a = stoker(past, "whatif", "--since", "1h", "--quota", "vision.limit=4", "--set", "bundle=easy")
     assert "recorded" in a and "with changes" in a and "wait, mean" in a
