@@ -7,6 +7,27 @@
 #define MAX_ROWS 200u   /* of running and of waiting jobs */
 #define MAX_SCAN 10000u /* jobs looked at to find them */
 
+/* Jobs that sleep are suspended, also while the core has them wait or held. */
+static void take_out_suspended(const struct stk_state *s, struct stk_job_counts *c)
+{
+    uint32_t asleep = 0;
+
+    for (uint32_t p = 0; p < s->n_pools; p++)
+        asleep += s->pools[p].n_asleep;
+    for (uint32_t i = 0; i < s->n_jobs && asleep > 0; i++) {
+        const struct stk_job *j = &s->jobs[i];
+        uint32_t *of = j->state == STK_JOB_WAITING ? &c->waiting : &c->held;
+
+        if (j->state == STK_JOB_NONE || j->state == STK_JOB_DONE || !j->slept)
+            continue;
+        asleep--;
+        if ((j->state == STK_JOB_WAITING || j->state == STK_JOB_HELD) && *of > 0) {
+            --*of;
+            c->suspended++;
+        }
+    }
+}
+
 struct stk_job_counts stk_count_jobs(const struct stk_api *a)
 {
     const struct stk_state *s = stk_core_state(stk_live_core(a->cfg.live));
@@ -20,15 +41,16 @@ struct stk_job_counts stk_count_jobs(const struct stk_api *a)
     for (uint32_t p = 0; p < s->n_pools; p++)
         c.stopping += s->pools[p].n_stopping;
     c.held = c.live - c.blocked - c.waiting - c.leased - c.stopping;
+    take_out_suspended(s, &c);
     return c;
 }
 
 static json_t *show_counts(const struct stk_job_counts *c)
 {
-    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I}", "total", (json_int_t)c->live, "running",
-                     (json_int_t)c->leased, "waiting", (json_int_t)c->waiting, "blocked",
-                     (json_int_t)c->blocked, "held", (json_int_t)c->held, "stopping",
-                     (json_int_t)c->stopping);
+    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "total", (json_int_t)c->live, "running",
+                     (json_int_t)c->leased, "waiting", (json_int_t)c->waiting, "suspended",
+                     (json_int_t)c->suspended, "blocked", (json_int_t)c->blocked, "held",
+                     (json_int_t)c->held, "stopping", (json_int_t)c->stopping);
 }
 
 struct list {

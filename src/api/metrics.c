@@ -38,6 +38,8 @@ static void look_at_reasons(struct stk_api *a)
         if (j->state != STK_JOB_WAITING)
             continue;
         left--;
+        if (j->slept) /* it is suspended */
+            continue;
         if (j->queued > 0 && j->queued < oldest)
             oldest = j->queued;
         if (of[j->shape] == 0 && asked < MAX_ASKED) {
@@ -67,6 +69,7 @@ static void put_queue(struct stk_prom *p, struct stk_api *a)
     stk_prom_head(p, "stoker_jobs", "gauge", "Jobs that have not ended, by state.");
     stk_prom_put(p, "stoker_jobs", "state", "running", c.leased);
     stk_prom_put(p, "stoker_jobs", "state", "waiting", c.waiting);
+    stk_prom_put(p, "stoker_jobs", "state", "suspended", c.suspended);
     stk_prom_put(p, "stoker_jobs", "state", "blocked", c.blocked);
     stk_prom_put(p, "stoker_jobs", "state", "held", c.held);
     stk_prom_put(p, "stoker_jobs", "state", "stopping", c.stopping);

@@ -65,8 +65,8 @@ void stk_show_lending(struct stk_api *a, json_t *tenants, json_t *out);
 /* The limit that is in a job's way, for the reason's member "limit"; NULL: it is another reason. */
 json_t *stk_show_limit(const struct stk_reason *w);
 
-struct stk_job_counts { /* jobs that have not ended */
-    uint32_t live, held, blocked, waiting, leased, stopping;
+struct stk_job_counts { /* jobs that have not ended, by the words of stk_show_state() */
+    uint32_t live, held, blocked, waiting, suspended, leased, stopping;
 };
 struct stk_job_counts stk_count_jobs(const struct stk_api *a); /* cluster.c */
 

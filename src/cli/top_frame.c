@@ -151,13 +151,13 @@ static void print_head(const struct stk_top *top, const json_t *cluster, const s
                        top->typing ? "_" : "");
     n = snprintf(line, sizeof(line),
                  "stoker %s  %s%s  GPUs %" PRId64 "/%" PRId64 "  running %" PRId64
-                 "  waiting %" PRId64 "  held %" PRId64 "  by %s%s",
+                 "  waiting %" PRId64 "  held %" PRId64 "  suspended %" PRId64 "  by %s%s",
                  stk_text_time(stk_num(cluster, "now", stk_now()), time, sizeof(time)),
                  stk_text_clean(policy, sizeof(policy), stk_str(cluster, "policy"), false),
                  stk_yes(cluster, "virtual") ? " (virtual GPUs)" : "", stk_int(gpus, "busy", 0),
                  stk_int(gpus, "total", 0), stk_int(jobs, "running", 0),
                  stk_int(jobs, "waiting", 0) + stk_int(jobs, "blocked", 0),
-                 stk_int(jobs, "held", 0), sorts[top->sort], filter);
+                 stk_int(jobs, "held", 0), stk_int(jobs, "suspended", 0), sorts[top->sort], filter);
     if (n > 0 && t->width > 0)
         line[stk_text_fit(line, t->width)] = '\0';
     (void)fprintf(t->f, "%s%s%s\n", stk_term_on(t, STK_BOLD), line, stk_term_off(t, STK_BOLD));

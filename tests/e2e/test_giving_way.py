@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 
+import prom
 import pytest
 from daemon import STOKER, Daemon, stoker
 from patience import until
@@ -100,6 +101,10 @@ def test_the_tier_says_how_jobs_leave(tmp_path, how, states):
         runs(d, job)
         runs(d, high(d))
         assert state(d, job) in states
+        counts = prom.parse(d.web().get("/metrics").body.decode())  # in the words of the queue
+        counts = {s: prom.value(counts, "stoker_jobs", state=s) for s in ("suspended", "waiting", "held")}
+        assert counts == {s: int(s in states) for s in counts}
+        assert {s: d.get("/v1/cluster")["jobs"][s] for s in counts} == counts
         assert not mark.exists()  # asleep it need not save; killed it cannot
     finally:
         d.close()
