@@ -385,6 +385,7 @@ int stk_live_settle(struct stk_live *l, struct stk_live_request *r, struct stk_e
     r->next = NULL;
     r->durable = false;
     r->settled = true;
+    r->spec_of = 0; /* before the next slice the description that was made may be pruned */
     r->kept = r->acted;
     return 0;
 }
