@@ -88,17 +88,32 @@ static void say_part(const struct stk_say *s, const char *rest[2], char *buf, si
                        rest[1]);
 }
 
+/* "on one node", "in one rack" */
+static const char *one_place(enum stk_level level, char buf[32])
+{
+    if (level == STK_AT_NODE)
+        return "on one node";
+    (void)snprintf(buf, 32, "in one %s", stk_level_name(level));
+    return buf;
+}
+
 static void say_near(const struct stk_say *s, char *buf, size_t size)
 {
     const struct stk_reason *w = &s->why;
-    char outlook[160];
+    char outlook[160], place[32];
 
     say_outlook(s, outlook, sizeof(outlook));
     if (w->level)
         (void)snprintf(buf, size,
                        "finds enough GPUs free, but not as near as it asks: at most %" PRIu64
-                       " in one %s, and %" PRIu64 " are needed there%s",
-                       w->have, stk_level_name(w->level), w->need, outlook);
+                       " %s, and %" PRIu64 " are needed there%s",
+                       w->have, one_place(w->level, place), w->need, outlook);
+    else if (w->limit > 0)
+        (void)snprintf(buf, size,
+                       "finds enough GPUs free, but not so that its tasks lie as they must: needs "
+                       "%" PRIu64 " times %" PRIu64 " on one node, and there is room for %" PRIu64
+                       "%s",
+                       w->limit, w->need / w->limit, w->used, outlook);
     else
         (void)snprintf(buf, size,
                        "finds enough GPUs free, but not so that its tasks lie as they must%s",
@@ -180,43 +195,81 @@ static bool lacks_part(const struct stk_say *s)
            (s->why.code == STK_WHY_GPUS || s->why.code == STK_WHY_FRAGMENTS);
 }
 
-/* Whole GPUs are short: everywhere, together, or on the nodes that it may use. */
+/* Whole GPUs are free, but not together: on no node enough for a piece, or on too few. */
+static void say_fragments(const struct stk_say *s, const char *outlook, char *buf, size_t size)
+{
+    static const char found[] = "finds enough GPUs free, but not together";
+    const struct stk_reason *w = &s->why;
+
+    if (w->missing > 0)
+        (void)snprintf(buf, size,
+                       "%s: at most %" PRIu64 " on one node, and %" PRIu64 " %s needed there%s",
+                       found, w->have, w->have + w->missing,
+                       w->have + w->missing == 1 ? "is" : "are", outlook);
+    else if (w->limit > 0 && s->demand && s->demand->cut)
+        (void)snprintf(buf, size,
+                       "%s: needs %" PRIu64 ", %" PRIu64 " on each of %" PRIu64
+                       " nodes, and %" PRIu64 " node%s so many free%s",
+                       found, w->need, w->have, w->limit, w->used, w->used == 1 ? " has" : "s have",
+                       outlook);
+    else if (w->limit > 0)
+        (void)snprintf(buf, size,
+                       "%s: needs %" PRIu64 " for %" PRIu64 " tasks, and there is room for %" PRIu64
+                       " task%s; at most %" PRIu64 " %s free on one node%s",
+                       found, w->need, w->limit, w->used, plural(w->used), w->have,
+                       w->have == 1 ? "is" : "are", outlook);
+    else
+        (void)snprintf(buf, size, "%s: needs %" PRIu64 ", and at most %" PRIu64 " %s on one node%s",
+                       found, w->need, w->have, w->have == 1 ? "is" : "are", outlook);
+}
+
+/* Whole GPUs are short: everywhere, or on the nodes that it may use. */
 static void say_gpus(const struct stk_reason *w, const char *off, const char *outlook, char *buf,
                      size_t size)
 {
     if (w->code == STK_WHY_GPUS)
         (void)snprintf(buf, size, "needs %" PRIu64 " GPU%s and %" PRIu64 " %s free%s%s", w->need,
                        plural(w->need), w->have, w->have == 1 ? "is" : "are", off, outlook);
-    else if (w->code == STK_WHY_NODES)
+    else
         (void)snprintf(buf, size,
                        "needs %" PRIu64 " GPU%s, and on the %u node%s it may use %" PRIu64
                        " %s free%s",
                        w->need, plural(w->need), w->nodes, plural(w->nodes), w->have,
                        w->have == 1 ? "is" : "are", outlook);
-    else
-        (void)snprintf(buf, size,
-                       "finds enough GPUs free, but not together: at most %" PRIu64
-                       " on one node, and %" PRIu64 " %s needed there%s",
-                       w->have, w->have + w->missing, w->have + w->missing == 1 ? "is" : "are",
-                       outlook);
 }
 
-/* "needs 2 CPUs and 1 is free" */
-static void say_cpu_mem(const struct stk_say *s, const char *outlook, char *buf, size_t size)
+/* "needs 2 CPUs on one node and at most 1 is free there" */
+static void say_lack(const struct stk_say *s, const char *what, double need, double have,
+                     const char *outlook, char *buf, size_t size)
+{
+    const char *is = have == 1 ? "is" : "are";
+    char place[32];
+
+    if (s->why.level)
+        (void)snprintf(buf, size, "needs %.6g%s %s and %s%.6g %s free there%s", need, what,
+                       one_place(s->why.level, place), have > 0 ? "at most " : "", have, is,
+                       outlook);
+    else
+        (void)snprintf(buf, size, "needs %.6g%s and %.6g %s free%s%s", need, what, have, is,
+                       have >= need ? ", but not together" : "", outlook);
+}
+
+/* CPUs, memory or a named resource are short where GPUs are free. */
+static void say_besides(const struct stk_say *s, const char *outlook, char *buf, size_t size)
 {
     const struct stk_reason *w = &s->why;
     const double need = (double)w->limit, have = (double)w->used;
-    char mem[2][32];
+    char what[80];
 
-    if (w->unit == STK_UNIT_CPUS) {
-        (void)snprintf(buf, size, "needs %.6g CPU%s%s and %.6g %s free%s%s", need / 1000,
-                       w->limit == 1000 ? "" : "s", s->cpus_default ? " (default)" : "",
-                       have / 1000, w->used == 1000 ? "is" : "are",
-                       w->used >= w->limit ? ", but not together" : "", outlook);
+    if (w->code == STK_WHY_RESOURCE) {
+        (void)snprintf(what, sizeof(what), " of %.60s", s->resource ? s->resource : "a resource");
+        say_lack(s, what, (double)w->need, (double)w->have, outlook, buf, size);
+    } else if (w->unit == STK_UNIT_CPUS) {
+        (void)snprintf(what, sizeof(what), " CPU%s%s", w->limit == 1000 ? "" : "s",
+                       s->cpus_default ? " (default)" : "");
+        say_lack(s, what, need / 1000, have / 1000, outlook, buf, size);
     } else if (w->unit == STK_UNIT_MEM) {
-        put_mems((const uint64_t[]){w->limit, w->used}, mem);
-        (void)snprintf(buf, size, "needs %s of memory and %s are free%s%s", mem[0], mem[1],
-                       w->used >= w->limit ? ", but not together" : "", outlook);
+        say_lack(s, " GiB of memory", need / 1024, have / 1024, outlook, buf, size);
     } else {
         (void)snprintf(buf, size, "finds GPUs free, but not enough CPUs or memory on their nodes%s",
                        outlook);
@@ -235,17 +288,14 @@ static void say_room(const struct stk_say *s, char *buf, size_t size)
                        s->off ? ")" : "");
     if (lacks_part(s))
         say_part(s, (const char *[]){off, outlook}, buf, size);
-    else if (w->code == STK_WHY_GPUS || w->code == STK_WHY_NODES || w->code == STK_WHY_FRAGMENTS)
+    else if (w->code == STK_WHY_GPUS || w->code == STK_WHY_NODES)
         say_gpus(w, off, outlook, buf, size);
-    else if (w->code == STK_WHY_RESOURCE)
-        (void)snprintf(buf, size, "needs %" PRIu64 " of %s and %" PRIu64 " %s free%s%s", w->need,
-                       s->resource ? s->resource : "a resource", w->have,
-                       w->have == 1 ? "is" : "are", w->missing == 0 ? ", but not together" : "",
-                       outlook);
+    else if (w->code == STK_WHY_FRAGMENTS)
+        say_fragments(s, outlook, buf, size);
     else if (w->code == STK_WHY_CLOSED)
         (void)snprintf(buf, size, "finds no machine that takes new jobs: all are drained or down");
     else
-        say_cpu_mem(s, outlook, buf, size);
+        say_besides(s, outlook, buf, size);
 }
 
 /* It would fit, but it is not its turn. */

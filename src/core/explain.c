@@ -7,11 +7,11 @@
 #include "core/fence.h"
 #include "core/gang.h"
 #include "core/index.h"
+#include "core/lack.h"
 #include "core/lane.h"
 #include "core/limit.h"
 #include "core/place.h"
 #include "core/power.h"
-#include "core/resource.h"
 #include "core/sets.h"
 #include "core/speed.h"
 #include "core/verbs.h"
@@ -180,61 +180,180 @@ static bool lacks_nodes(const struct stk_state *s, const struct stk_job *j, stru
     return true;
 }
 
-/* What one task needs of CPUs or memory, and the most that is free where its GPUs are; of several
- * tasks all of it. */
-static bool lacks_amount(const struct stk_state *s, const struct stk_job *j, enum stk_unit unit,
-                         struct stk_reason *r)
+/* Whether it would fit if it asked for this, and there were neither limits nor a power cap. */
+static bool fits_as(struct stk_state *s, const struct stk_job *j, const struct stk_demand *d)
 {
-    const struct stk_pool *p = &s->pools[j->pool];
-    const struct stk_demand *d = &s->shapes[j->shape].demand;
-    const bool cpus = unit == STK_UNIT_CPUS;
-    const uint64_t each = cpus ? d->cpu_milli : d->mem_mib;
-    uint64_t fit = 0, most = 0, sum = 0;
+    struct stk_shape *sh = &s->shapes[j->shape];
+    const struct stk_demand was = sh->demand;
+    const uint64_t cap_w = s->cap_w;
+    bool fits;
 
-    for (uint32_t i = 0; each > 0 && i < p->n_nodes; i++) {
-        const uint32_t node = s->pool_nodes[p->first_node + i];
-        const struct stk_node *n = &s->nodes[node];
-        const uint64_t free = cpus ? n->cpu_free : n->mem_free;
+    sh->demand = *d;
+    s->cap_w = 0;
+    fits = fits_without_limits(s, j);
+    s->cap_w = cap_w;
+    sh->demand = was;
+    return fits;
+}
 
-        if (!n->up || n->closed || n->gpus_free < d->gpus || !(d->gpu_types >> n->gpu_type & 1) ||
-            !stk_sets_allow(s, d, node))
-            continue;
-        fit += (cpus ? n->cpu_limited : n->mem_limited) ? free / each : d->tasks;
-        most = free > most ? free : most;
-        sum += free;
+/* It lacks this, beside GPUs. */
+static void lacks(const struct stk_lack *l, uint32_t of, struct stk_reason *r)
+{
+    r->level = l->level;
+    if (of < STK_LACK_RESOURCE) {
+        r->code = STK_WHY_CPU_MEM;
+        r->unit = of == STK_LACK_CPUS ? STK_UNIT_CPUS : STK_UNIT_MEM;
+        r->limit = l->need;
+        r->used = l->have;
+        return;
     }
-    if (each == 0 || fit >= d->tasks)
+    r->code = STK_WHY_RESOURCE;
+    r->resource = of - STK_LACK_RESOURCE;
+    r->need = l->need;
+    r->have = l->have;
+    r->missing = l->need > l->have ? l->need - l->have : 0;
+}
+
+/* The first of CPUs, memory and named resources of which too little is free, by count. */
+static bool counts_short(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
+{
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+    struct stk_lack l;
+
+    for (uint32_t of = 0; of < STK_LACK_END; of++)
+        if (stk_lack_asks(d, of) && stk_lack_find(s, d, j->pool, of, false, &l)) {
+            lacks(&l, of, r);
+            return true;
+        }
+    return false;
+}
+
+/* It would fit if it needed GPUs alone: what else is short. Where each suffices by count, the one
+ * without which it would fit; where there is none such, the first. */
+static bool lacks_besides(struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
+{
+    const struct stk_demand d = s->shapes[j->shape].demand;
+    struct stk_demand less = stk_lack_without(&d, STK_LACK_ANY);
+    uint32_t first = STK_LACK_END, of;
+    struct stk_lack l;
+
+    if (!stk_lack_asks(&d, STK_LACK_ANY) || !fits_as(s, j, &less))
         return false;
-    r->unit = (uint8_t)unit;
-    r->limit = each * d->tasks;
-    r->used = d->tasks > 1 ? sum : most;
+    if (counts_short(s, j, r))
+        return true;
+    for (of = 0; of < STK_LACK_END; of++) {
+        if (!stk_lack_asks(&d, of))
+            continue;
+        first = first < of ? first : of;
+        less = stk_lack_without(&d, of);
+        if (fits_as(s, j, &less))
+            break;
+    }
+    of = of < STK_LACK_END ? of : first;
+    (void)stk_lack_find(s, &d, j->pool, of, false, &l);
+    lacks(&l, of, r);
     return true;
 }
 
-static void lacks_cpu_mem(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
+/* Pieces of so many GPUs for which there is room on nodes that it may use. */
+static uint64_t count_pieces(const struct stk_state *s, const struct stk_job *j, uint32_t gpus,
+                             bool one_each)
 {
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+    const struct stk_pool *p = &s->pools[j->pool];
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < p->n_nodes && gpus > 0; i++) {
+        const uint32_t node = s->pool_nodes[p->first_node + i];
+        const struct stk_node *n = &s->nodes[node];
+        const uint32_t fit = n->gpus_free / gpus;
+
+        if (n->up && (d->gpu_types >> n->gpu_type & 1) && stk_sets_allow(s, d, node))
+            sum += one_each && fit > 1 ? 1 : fit;
+    }
+    return sum;
+}
+
+/* So many pieces of so many GPUs each, and there is no room for all. */
+static void lacks_pieces(const struct stk_state *s, const struct stk_job *j, uint32_t pieces,
+                         uint32_t gpus, bool one_each, struct stk_reason *r)
+{
+    const uint64_t room = count_pieces(s, j, gpus, one_each);
+
+    if (pieces <= 1 || room >= pieces)
+        return;
+    r->limit = pieces;
+    r->used = room;
+}
+
+/* GPUs are free, but its tasks cannot lie as they must: where there are too few for that. */
+static void lacks_near(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
+{
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+    const bool on_node = d->group && d->group_level <= STK_AT_NODE;
+    const uint32_t unit = d->per_node ? d->per_node : on_node ? d->group : 0;
+    const struct {
+        enum stk_level level;
+        uint64_t need;
+    } parts[] = {{stk_gang_last(d), r->need},
+                 {(enum stk_level)d->group_level, (uint64_t)d->group * d->gpus},
+                 {STK_AT_NODE, (uint64_t)d->per_node * d->gpus}};
+
+    r->code = STK_WHY_TOPOLOGY;
+    for (uint32_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+        const uint64_t have = parts[i].need ? stk_gang_most_free(s, d, j->pool, parts[i].level) : 0;
+
+        r->have = i == 0 ? have : r->have;
+        if (have >= parts[i].need)
+            continue;
+        r->level = parts[i].level;
+        r->need = parts[i].need;
+        r->have = have;
+        r->missing = r->need - have;
+        return;
+    }
+    if (unit > 0)
+        lacks_pieces(s, j, d->tasks / unit, unit * d->gpus, d->per_node > 0, r);
+}
+
+/* Enough GPUs are free, but not together. */
+static void lacks_together(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
+{
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+    uint32_t whole, size, rest, piece;
+
+    stk_place_cut(s, d, j->pool, &whole, &size, &rest);
+    piece = d->gpu_milli ? 0 : whole ? size : d->gpus;
+    r->have = most_free(s, d, j->pool);
+    r->missing = piece > r->have ? piece - r->have : 0;
+    r->code =
+        piece > r->have || s->shapes[j->shape].gpus > piece ? STK_WHY_FRAGMENTS : STK_WHY_CPU_MEM;
+    lacks_pieces(s, j, whole ? whole : d->tasks, piece, whole > 0, r);
+}
+
+/* A sleeping job: it can wake on its own GPUs only. */
+static void lacks_pinned(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
+{
+    const struct stk_piece at = stk_place_pin(&s->shapes[j->shape].demand);
+    const struct stk_node *n = &s->nodes[at.node.i];
+
+    if (!n->up || (at.mask & ~n->mask_free) || at.gpus > n->gpus_free) {
+        cannot_wake(s, &at, r);
+        return;
+    }
+    r->have = r->need;
     r->code = STK_WHY_CPU_MEM;
-    if (!lacks_amount(s, j, STK_UNIT_CPUS, r))
-        (void)lacks_amount(s, j, STK_UNIT_MEM, r);
+    (void)counts_short(s, j, r);
 }
 
 /* It does not fit: what is missing. */
-static void lacks_room(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
+static void lacks_room(struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
 {
     const struct stk_pool *p = &s->pools[j->pool];
     const struct stk_shape *sh = &s->shapes[j->shape];
 
     if (sh->demand.pin) {
-        const struct stk_piece at = stk_place_pin(&sh->demand);
-        const struct stk_node *n = &s->nodes[at.node.i];
-
-        if (!n->up || (at.mask & ~n->mask_free) || at.gpus > n->gpus_free) {
-            cannot_wake(s, &at, r);
-            return;
-        }
-        r->have = r->need;
-        lacks_cpu_mem(s, j, r);
-        (void)stk_resource_short(s, &sh->demand, j->pool, r);
+        lacks_pinned(s, j, r);
         return;
     }
     r->have = p->gpus_free;
@@ -243,34 +362,20 @@ static void lacks_room(const struct stk_state *s, const struct stk_job *j, struc
         r->code = STK_WHY_NEVER;
         return;
     }
+    if ((r->have >= r->need || stk_demand_shares(&sh->demand)) && lacks_besides(s, j, r))
+        return;
     if (lacks_nodes(s, j, r))
         return;
     if (r->have < r->need) {
         r->code = STK_WHY_GPUS;
         r->missing = r->need - r->have;
-        return;
-    }
-    if (sh->gpus == 0 && all_closed(s, p)) {
+    } else if (sh->gpus == 0 && all_closed(s, p)) {
         r->code = STK_WHY_CLOSED;
-        return;
+    } else if (stk_demand_near(&sh->demand)) {
+        lacks_near(s, j, r);
+    } else {
+        lacks_together(s, j, r);
     }
-    if (sh->demand.n_resources > 0 && sh->need <= most_free(s, &sh->demand, j->pool) &&
-        stk_resource_short(s, &sh->demand, j->pool, r))
-        return;
-    if (stk_demand_near(&sh->demand)) {
-        r->level = (enum stk_level)sh->demand.level_required;
-        r->have = stk_gang_most_free(s, &sh->demand, j->pool, stk_gang_last(&sh->demand));
-        r->missing = r->need > r->have ? r->need - r->have : 0;
-        r->level = r->missing ? r->level : STK_AT_GPU;
-        r->code = STK_WHY_TOPOLOGY;
-        return;
-    }
-    r->have = most_free(s, &sh->demand, j->pool);
-    if (sh->need > r->have || sh->gpus > sh->need)
-        r->code = STK_WHY_FRAGMENTS;
-    else
-        lacks_cpu_mem(s, j, r);
-    r->missing = sh->need > r->have ? sh->need - r->have : 0;
 }
 
 /* It would fit: who stands before it. */

@@ -56,6 +56,19 @@ static uint64_t instances_of(const struct stk_state *s, const struct stk_demand 
     return n;
 }
 
+/* A demand that is cut over several nodes has them. */
+static bool could_cut(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
+{
+    uint32_t whole, size, rest;
+    uint64_t can;
+
+    stk_place_cut(s, d, pool, &whole, &size, &rest);
+    can = count_tasks(s, d, pool, size);
+    if (can != whole || rest == 0)
+        return can >= whole;
+    return count_tasks(s, d, pool, rest) > whole * (uint64_t)(size / rest);
+}
+
 /* Of a demand for GPU types of the pool's own. */
 static int possible(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
                     struct stk_err *err)
@@ -66,15 +79,14 @@ static int possible(const struct stk_state *s, const struct stk_demand *d, uint3
 
     stk_place_cut(s, d, pool, &whole, &size, &rest);
     if (whole > 0) {
-        can = count_tasks(s, d, pool, size);
-        if (can > whole || (can == whole && rest == 0))
+        if (could_cut(s, d, pool))
             return 0;
-        if (can == whole && count_tasks(s, d, pool, rest) > whole * (uint64_t)(size / rest))
-            return 0;
-        return stk_err_set(err, -ERANGE,
-                           "asks for %u GPUs; %s has %llu (and %llu nodes of %u it can use)",
-                           d->gpus, stk_shortage_where(s, pool, where),
-                           (unsigned long long)s->pools[pool].gpus, (unsigned long long)can, size);
+        if (stk_shortage_besides(s, d, pool, could_cut, err) < 0)
+            return -ERANGE;
+        return stk_err_set(
+            err, -ERANGE, "asks for %u GPUs; %s has %llu (and %llu nodes of %u it can use)",
+            d->gpus, stk_shortage_where(s, pool, where), (unsigned long long)s->pools[pool].gpus,
+            (unsigned long long)count_tasks(s, d, pool, size), size);
     }
     can = count_tasks(s, d, pool, d->gpus);
     if (can >= d->tasks)
@@ -128,6 +140,14 @@ static void name_gang(char *buf, size_t size, const struct stk_demand *d)
                        stk_level_name((enum stk_level)d->group_level));
 }
 
+static bool could_near(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
+{
+    bool enough;
+
+    (void)stk_gang_most(s, d, pool, &enough);
+    return enough;
+}
+
 /* The nodes would do, wherever they are: do they lie as the job wants them? */
 static int possible_near(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
                          struct stk_err *err)
@@ -144,6 +164,8 @@ static int possible_near(const struct stk_state *s, const struct stk_demand *d, 
     most = stk_gang_most(s, d, pool, &enough);
     if (enough)
         return 0;
+    if (stk_shortage_besides(s, d, pool, could_near, err) < 0)
+        return -ERANGE;
     name_gang(what, sizeof(what), d);
     return stk_err_set(err, -ERANGE,
                        "asks for %s%s%s; the most that %s it may use can hold is %llu", what,

@@ -6,7 +6,6 @@
 
 #include "core/blocks.h"
 #include "core/sets.h"
-#include "model/reason.h"
 
 static int check(const struct stk_state *s, const struct stk_node_spec *specs, struct stk_err *err)
 {
@@ -122,56 +121,6 @@ uint32_t stk_resource_never(const struct stk_state *s, const struct stk_demand *
             return k;
     }
     return STK_NONE;
-}
-
-struct count { /* of one resource, on the nodes of a pool that have the GPUs for a task */
-    uint64_t free, most, tasks;
-};
-
-static struct count count_free(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
-                               uint32_t k)
-{
-    const struct stk_pool *p = &s->pools[pool];
-    uint32_t gpus = d->gpu_milli || d->gpus > p->max_gpus ? 0 : d->gpus;
-    struct count c = {0};
-
-    for (uint32_t i = 0; i < p->n_nodes; i++) {
-        uint32_t node = s->pool_nodes[p->first_node + i];
-        uint32_t free = stk_resource_on(s, s->resource_free, node)[k];
-
-        if (!s->nodes[node].up || s->nodes[node].gpus_free < gpus || !may_use(s, d, node) ||
-            (d->pin && d->pin - 1 != node))
-            continue;
-        c.free += free;
-        c.most = free > c.most ? free : c.most;
-        c.tasks += free / d->resource[k];
-    }
-    return c;
-}
-
-bool stk_resource_short(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
-                        struct stk_reason *r)
-{
-    bool cut = d->cut && d->gpus > s->pools[pool].max_gpus;
-
-    for (uint32_t k = 0; k < d->n_resources; k++) {
-        struct count c;
-        bool one; /* node has not enough for one task */
-
-        if (d->resource[k] == 0)
-            continue;
-        c = count_free(s, d, pool, k);
-        one = !cut && c.most < d->resource[k];
-        if (!one && (cut ? c.free >= d->resource[k] : c.tasks >= d->tasks))
-            continue;
-        r->code = STK_WHY_RESOURCE;
-        r->resource = k;
-        r->need = one || cut ? d->resource[k] : (uint64_t)d->resource[k] * d->tasks;
-        r->have = one ? c.most : c.free;
-        r->missing = r->need > r->have ? r->need - r->have : 0;
-        return true;
-    }
-    return false;
 }
 
 void stk_resource_put_names(struct stk_bytes *b, const struct stk_state *s)

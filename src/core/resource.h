@@ -59,12 +59,6 @@ uint64_t stk_resource_times(const struct stk_state *s, uint32_t *have, uint32_t 
 uint32_t stk_resource_never(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
                             uint32_t *ret_most);
 
-struct stk_reason;
-/* The resource for which a demand waits whose GPUs are free, into 'r'; false: it is none. O(nodes).
- */
-bool stk_resource_short(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
-                        struct stk_reason *r);
-
 /* Of a saved state, which knows them by their names: writes these; reads them, and gives each its
  * number here, or STK_NONE; gives a demand the numbers that resources have here. */
 void stk_resource_put_names(struct stk_bytes *b, const struct stk_state *s);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/lack.h"
 #include "core/resource.h"
 #include "core/sets.h"
 
@@ -195,4 +196,56 @@ int stk_shortage_say(const struct stk_state *s, const struct stk_demand *d, uint
     return stk_err_set(err, -ERANGE, "asks for %u tasks of %s%s each; %s can hold %llu", d->tasks,
                        *need ? need : "no GPU", d->n_resources > 0 ? " and named resources" : "",
                        where, (unsigned long long)can);
+}
+
+/* "3 CPUs", "2 of licence"; returns how long the number is. */
+static int name_lack(const struct stk_state *s, uint32_t of, uint64_t amount, char *buf,
+                     size_t size)
+{
+    if (of < STK_LACK_RESOURCE)
+        name_amount(of == STK_LACK_CPUS ? CPUS : MEM, amount, buf, size);
+    else
+        (void)snprintf(buf, size, "%llu of %s", (unsigned long long)amount,
+                       s->resource_names[of - STK_LACK_RESOURCE]);
+    return (int)strcspn(buf, " ");
+}
+
+/* Too little of this is in any place of a level, or in all. */
+static int refuse_lack(const struct stk_state *s, uint32_t of, uint32_t pool,
+                       const struct stk_lack *l, struct stk_err *err)
+{
+    const char *level = stk_level_name(l->level ? l->level : STK_AT_NODE);
+    char need[160], has[160], buf[STK_WHERE_LEN];
+    int len;
+
+    (void)name_lack(s, of, l->need, need, sizeof(need));
+    len = name_lack(s, of, l->have, has, sizeof(has));
+    if (l->level)
+        return stk_err_set(err, -ERANGE,
+                           "needs %s %s one %s; the most that one it may use has is %.*s", need,
+                           l->level == STK_AT_NODE ? "on" : "in", level, len, has);
+    return stk_err_set(err, -ERANGE, "needs %s; %s has %.*s", need,
+                       stk_shortage_where(s, pool, buf), len, has);
+}
+
+int stk_shortage_besides(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                         stk_shortage_test *could, struct stk_err *err)
+{
+    const struct supply k[KINDS] = {
+        [GPUS] = {.each = d->gpus}, [CPUS] = {.each = d->cpu_milli}, [MEM] = {.each = d->mem_mib}};
+    const struct stk_demand less = stk_lack_without(d, STK_LACK_ANY);
+    struct stk_lack l;
+    char task[160];
+
+    if (!stk_lack_asks(d, STK_LACK_ANY) || !could(s, &less, pool))
+        return 0;
+    for (uint32_t of = 0; of < STK_LACK_END; of++)
+        if (stk_lack_asks(d, of) && stk_lack_find(s, d, pool, of, true, &l))
+            return refuse_lack(s, of, pool, &l, err);
+    name_task(k, task, sizeof(task));
+    return stk_err_set(err, -ERANGE,
+                       "asks for %u task%s of %s%s, and there is enough of each, but not so that "
+                       "its tasks could lie as they must",
+                       d->tasks, d->tasks == 1 ? "" : "s", task,
+                       d->n_resources > 0 ? " and named resources" : "");
 }

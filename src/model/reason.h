@@ -17,18 +17,23 @@ enum stk_reason_code {
     STK_WHY_BEGIN,      /* 'until' has not come */
     STK_WHY_STOPPING,   /* being stopped */
     STK_WHY_GPUS,       /* the pool has 'have' GPUs free, 'missing' too few */
-    STK_WHY_FRAGMENTS,  /* enough GPUs are free, but not together: 'have' on the best node */
-    STK_WHY_CPU_MEM,  /* CPUs or memory are short: 'limit' are needed, 'used' are free, in 'unit' */
-    STK_WHY_CLAIMED,  /* GPUs are being cleared for job 'other' */
-    STK_WHY_BEHIND,   /* it would fit, but job 'other' is first in line and cannot start */
-    STK_WHY_RESERVED, /* it would fit, but would delay job 'other', promised 'until' */
-    STK_WHY_ROUND,    /* the next round is at 'until' */
-    STK_WHY_RANK,     /* jobs ranked before it use the GPUs */
-    STK_WHY_PINNED,   /* it sleeps, and job 'other' has the GPUs it must wake on, 'until' */
-    STK_WHY_RESOURCE, /* GPUs are free where 'resource' is not: 'have' of it, 'missing' too few */
+    STK_WHY_FRAGMENTS,  /* enough GPUs are free, but not together: 'have' on the best node,
+                           'missing' too few there; 'limit': for its tasks, or for so many pieces of
+                           it, there is room for 'used' of them */
+    STK_WHY_CPU_MEM,    /* CPUs or memory are short: 'limit' are needed, 'used' are free, in 'unit';
+                           'level': in one such place */
+    STK_WHY_CLAIMED,    /* GPUs are being cleared for job 'other' */
+    STK_WHY_BEHIND,     /* it would fit, but job 'other' is first in line and cannot start */
+    STK_WHY_RESERVED,   /* it would fit, but would delay job 'other', promised 'until' */
+    STK_WHY_ROUND,      /* the next round is at 'until' */
+    STK_WHY_RANK,       /* jobs ranked before it use the GPUs */
+    STK_WHY_PINNED,     /* it sleeps, and job 'other' has the GPUs it must wake on, 'until' */
+    STK_WHY_RESOURCE,   /* GPUs are free where 'resource' is not: 'have' of it, 'missing' too few;
+                           'level': in one such place */
     STK_WHY_TOPOLOGY, /* enough GPUs are free, but not as near as it asks: 'have' in the best place
-                         of 'level'; level 0: its tasks do not lie as they must, or no node is its
-                         own */
+                         of 'level'; level 0: its tasks do not lie as they must ('limit': so many
+                         times as many on one node, and there is room for 'used'), or no node is
+                         its own */
     STK_WHY_POWER,    /* there is room, but it needs 'need' watts and the cap leaves 'have' */
     STK_WHY_LIMIT, /* over the limit of 'tenant', who uses 'used' of 'limit', in 'unit' like 'need',
                       'have' and 'missing' */
@@ -53,7 +58,7 @@ enum stk_unit {                /* what limits are on */
 struct stk_reason {
     enum stk_reason_code code;
     uint64_t need, have, missing; /* GPUs, jobs, watts, or of 'unit' */
-    uint64_t used, limit;         /* see STK_WHY_LIMIT, _QUEUE and _CPU_MEM */
+    uint64_t used, limit;         /* see STK_WHY_LIMIT, _QUEUE, _CPU_MEM and _FRAGMENTS */
     const char *tenant;           /* likewise; lives as long as the core */
     const char *queue;            /* see STK_WHY_QUEUE; lives as long as the core */
     uint8_t of;                   /* likewise; enum stk_queue_of */
@@ -65,7 +70,7 @@ struct stk_reason {
     uint32_t booking;             /* see STK_WHY_BOOKED */
     uint32_t nodes;               /* see STK_WHY_NODES */
     stk_time until;               /* 0: not known */
-    enum stk_level level;         /* see STK_WHY_TOPOLOGY */
+    enum stk_level level;         /* see STK_WHY_TOPOLOGY, _CPU_MEM and _RESOURCE */
 };
 
 #define STK_MAX_REASONS 4

@@ -72,6 +72,58 @@ static void of_a_part_it_says_what_is_short(void **state)
          "sleeps until its turn, 1st", "");
 }
 
+static void cpus_and_memory_are_named_with_where(void **state)
+{
+    (void)state;
+    says(&(struct stk_say){.why = {STK_WHY_CPU_MEM, .unit = STK_UNIT_CPUS, .limit = 1000},
+                           .cpus_default = true},
+         "needs 1 CPU (default) and 0 are free", "");
+    says(&(struct stk_say){.why = {STK_WHY_CPU_MEM, .unit = STK_UNIT_CPUS, .limit = 2000,
+                                   .level = STK_AT_NODE}},
+         "needs 2 CPUs on one node and 0 are free there", "");
+    says(&(struct stk_say){.why = {STK_WHY_CPU_MEM, .unit = STK_UNIT_CPUS, .limit = 2000,
+                                   .used = 1000, .level = STK_AT_NODE}},
+         "needs 2 CPUs on one node and at most 1 is free there", "");
+    says(&(struct stk_say){.why = {STK_WHY_CPU_MEM, .unit = STK_UNIT_MEM, .limit = 12288,
+                                   .used = 4096, .level = STK_AT_RACK}},
+         "needs 12 GiB of memory in one rack and at most 4 are free there", "");
+    says(&(struct stk_say){.why = {STK_WHY_CPU_MEM, .unit = STK_UNIT_CPUS, .limit = 3000,
+                                   .used = 3000}},
+         "needs 3 CPUs and 3 are free, but not together", "");
+    says(&(struct stk_say){.why = {STK_WHY_RESOURCE, .need = 2, .have = 1, .missing = 1,
+                                   .level = STK_AT_NODE},
+                           .resource = "licence"},
+         "needs 2 of licence on one node and at most 1 is free there", "");
+}
+
+static void fragments_are_told_with_numbers_of_their_own(void **state)
+{
+    const struct stk_demand cut = {.tasks = 1, .gpus = 20, .cut = true};
+
+    (void)state;
+    says(&(struct stk_say){.why = {STK_WHY_FRAGMENTS, .need = 7, .have = 5, .missing = 2}},
+         "finds enough GPUs free, but not together: at most 5 on one node, and 7 are needed there",
+         "");
+    says(&(struct stk_say){.why = {STK_WHY_FRAGMENTS, .need = 8, .have = 5, .limit = 2, .used = 1}},
+         "finds enough GPUs free, but not together: needs 8 for 2 tasks, and there is room for 1 "
+         "task; at most 5 are free on one node",
+         "");
+    says(&(struct stk_say){.why = {STK_WHY_FRAGMENTS, .need = 20, .have = 8, .limit = 2, .used = 1},
+                           .demand = &cut},
+         "finds enough GPUs free, but not together: needs 20, 8 on each of 2 nodes, and 1 node has "
+         "so many free",
+         "");
+    says(&(struct stk_say){.why = {STK_WHY_TOPOLOGY, .need = 8, .have = 5, .missing = 3,
+                                   .level = STK_AT_NODE}},
+         "finds enough GPUs free, but not as near as it asks: at most 5 on one node, and 8 are "
+         "needed there",
+         "");
+    says(&(struct stk_say){.why = {STK_WHY_TOPOLOGY, .need = 8, .limit = 2, .used = 1}},
+         "finds enough GPUs free, but not so that its tasks lie as they must: needs 2 times 4 on "
+         "one node, and there is room for 1",
+         "");
+}
+
 static void limits_are_named_with_what_is_used(void **state)
 {
     (void)state;
@@ -208,6 +260,8 @@ int main(void)
         cmocka_unit_test(gpus_that_nobody_has_are_not_said_to_be_a_jobs),
         cmocka_unit_test(missing_gpus_are_counted),
         cmocka_unit_test(of_a_part_it_says_what_is_short),
+        cmocka_unit_test(cpus_and_memory_are_named_with_where),
+        cmocka_unit_test(fragments_are_told_with_numbers_of_their_own),
         cmocka_unit_test(limits_are_named_with_what_is_used),
         cmocka_unit_test(memory_is_rounded_and_has_its_unit),
         cmocka_unit_test(turns_name_who_is_first),
