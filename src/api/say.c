@@ -100,24 +100,23 @@ static const char *one_place(enum stk_level level, char buf[32])
 static void say_near(const struct stk_say *s, char *buf, size_t size)
 {
     const struct stk_reason *w = &s->why;
-    char outlook[160], place[32];
+    char outlook[160], place[32], times[120] = "";
 
     say_outlook(s, outlook, sizeof(outlook));
+    if (w->limit > 0)
+        (void)snprintf(times, sizeof(times),
+                       ": needs %" PRIu64 " times %" PRIu64
+                       " on one node, and there is room for %" PRIu64,
+                       w->limit, w->need / w->limit, w->used);
     if (w->level)
         (void)snprintf(buf, size,
                        "finds enough GPUs free, but not as near as it asks: at most %" PRIu64
                        " %s, and %" PRIu64 " are needed there%s",
                        w->have, one_place(w->level, place), w->need, outlook);
-    else if (w->limit > 0)
-        (void)snprintf(buf, size,
-                       "finds enough GPUs free, but not so that its tasks lie as they must: needs "
-                       "%" PRIu64 " times %" PRIu64 " on one node, and there is room for %" PRIu64
-                       "%s",
-                       w->limit, w->need / w->limit, w->used, outlook);
     else
         (void)snprintf(buf, size,
-                       "finds enough GPUs free, but not so that its tasks lie as they must%s",
-                       outlook);
+                       "finds enough GPUs free, but not so that its tasks lie as they must%s%s",
+                       times, outlook);
 }
 
 /* "3.5 GiB", of what is there at most; in MiB where one digit of a GiB would say too little. */
@@ -198,7 +197,7 @@ static bool lacks_part(const struct stk_say *s)
 /* Whole GPUs are free, but not together: on no node enough for a piece, or on too few. */
 static void say_fragments(const struct stk_say *s, const char *outlook, char *buf, size_t size)
 {
-    static const char found[] = "finds enough GPUs free, but not together";
+    const char *found = "finds enough GPUs free, but not together";
     const struct stk_reason *w = &s->why;
 
     if (w->missing > 0)
@@ -223,28 +222,49 @@ static void say_fragments(const struct stk_say *s, const char *outlook, char *bu
                        found, w->need, w->have, w->have == 1 ? "is" : "are", outlook);
 }
 
+/* "the 2 nodes it may use are drained", "1 of these nodes is drained or down" */
+static void say_shut(const struct stk_reason *w, char *buf, size_t size)
+{
+    const uint32_t shut = w->drained + w->down;
+    const char *how = w->down == 0 ? "drained" : w->drained == 0 ? "down" : "drained or down";
+
+    if (shut == w->nodes)
+        (void)snprintf(buf, size, "the %u node%s it may use %s %s", w->nodes, plural(w->nodes),
+                       w->nodes == 1 ? "is" : "are", how);
+    else
+        (void)snprintf(buf, size, "%u of these nodes %s %s", shut, shut == 1 ? "is" : "are", how);
+}
+
 /* Whole GPUs are short: everywhere, or on the nodes that it may use. */
 static void say_gpus(const struct stk_reason *w, const char *off, const char *outlook, char *buf,
                      size_t size)
 {
+    const uint32_t shut = w->drained + w->down;
+    char which[80];
+
+    say_shut(w, which, sizeof(which));
     if (w->code == STK_WHY_GPUS)
         (void)snprintf(buf, size, "needs %" PRIu64 " GPU%s and %" PRIu64 " %s free%s%s", w->need,
                        plural(w->need), w->have, w->have == 1 ? "is" : "are", off, outlook);
+    else if (shut > 0 && shut == w->nodes)
+        (void)snprintf(buf, size, "needs %" PRIu64 " GPU%s, and %s", w->need, plural(w->need),
+                       which);
     else
         (void)snprintf(buf, size,
                        "needs %" PRIu64 " GPU%s, and on the %u node%s it may use %" PRIu64
-                       " %s free%s",
+                       " %s free%s%s%s",
                        w->need, plural(w->need), w->nodes, plural(w->nodes), w->have,
-                       w->have == 1 ? "is" : "are", outlook);
+                       w->have == 1 ? "is" : "are", shut ? "; " : "", shut ? which : "", outlook);
 }
 
 /* "needs 2 CPUs on one node and at most 1 is free there" */
-static void say_lack(const struct stk_say *s, const char *what, double need, double have,
-                     const char *outlook, char *buf, size_t size)
+static void say_lack(const struct stk_say *s, const char *what, double need, double have, char *buf,
+                     size_t size)
 {
     const char *is = have == 1 ? "is" : "are";
-    char place[32];
+    char outlook[160], place[32];
 
+    say_outlook(s, outlook, sizeof(outlook));
     if (s->why.level)
         (void)snprintf(buf, size, "needs %.6g%s %s and %s%.6g %s free there%s", need, what,
                        one_place(s->why.level, place), have > 0 ? "at most " : "", have, is,
@@ -263,13 +283,13 @@ static void say_besides(const struct stk_say *s, const char *outlook, char *buf,
 
     if (w->code == STK_WHY_RESOURCE) {
         (void)snprintf(what, sizeof(what), " of %.60s", s->resource ? s->resource : "a resource");
-        say_lack(s, what, (double)w->need, (double)w->have, outlook, buf, size);
+        say_lack(s, what, (double)w->need, (double)w->have, buf, size);
     } else if (w->unit == STK_UNIT_CPUS) {
         (void)snprintf(what, sizeof(what), " CPU%s%s", w->limit == 1000 ? "" : "s",
                        s->cpus_default ? " (default)" : "");
-        say_lack(s, what, need / 1000, have / 1000, outlook, buf, size);
+        say_lack(s, what, need / 1000, have / 1000, buf, size);
     } else if (w->unit == STK_UNIT_MEM) {
-        say_lack(s, " GiB of memory", need / 1024, have / 1024, outlook, buf, size);
+        say_lack(s, " GiB of memory", need / 1024, have / 1024, buf, size);
     } else {
         (void)snprintf(buf, size, "finds GPUs free, but not enough CPUs or memory on their nodes%s",
                        outlook);
@@ -279,9 +299,10 @@ static void say_besides(const struct stk_say *s, const char *outlook, char *buf,
 static void say_room(const struct stk_say *s, char *buf, size_t size)
 {
     const struct stk_reason *w = &s->why;
-    char outlook[160], off[320] = "";
+    char outlook[160], which[80], off[320] = "";
 
     say_outlook(s, outlook, sizeof(outlook));
+    say_shut(w, which, sizeof(which));
     if (w->off > 0)
         (void)snprintf(off, sizeof(off), ", %" PRIu64 " %s not to be used%s%s%s", w->off,
                        w->off == 1 ? "is" : "are", s->off ? " (" : "", s->off ? s->off : "",
@@ -293,7 +314,8 @@ static void say_room(const struct stk_say *s, char *buf, size_t size)
     else if (w->code == STK_WHY_FRAGMENTS)
         say_fragments(s, outlook, buf, size);
     else if (w->code == STK_WHY_CLOSED)
-        (void)snprintf(buf, size, "finds no machine that takes new jobs: all are drained or down");
+        (void)snprintf(buf, size, "finds no machine that takes new jobs: %s",
+                       s->demand && s->demand->nodes ? which : "all are drained or down");
     else
         say_besides(s, outlook, buf, size);
 }

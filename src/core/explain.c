@@ -152,15 +152,14 @@ static bool drains(const struct stk_state *s, const struct stk_job *j, struct st
     return true;
 }
 
-static bool all_closed(const struct stk_state *s, const struct stk_pool *p)
+/* Nodes that it may use, and those of them that are shut. True: all are. */
+static bool all_shut(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
 {
-    for (uint32_t i = 0; i < p->n_nodes; i++) {
-        const struct stk_node *n = &s->nodes[s->pool_nodes[p->first_node + i]];
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
 
-        if (n->up && !n->closed)
-            return false;
-    }
-    return true;
+    (void)stk_sets_free(s, d, j->pool, &r->nodes);
+    stk_sets_shut(s, d, j->pool, &r->drained, &r->down);
+    return r->drained + r->down == r->nodes;
 }
 
 /* Too few GPUs are free on the nodes that it may use. */
@@ -174,6 +173,7 @@ static bool lacks_nodes(const struct stk_state *s, const struct stk_job *j, stru
     have = stk_sets_free(s, d, j->pool, &r->nodes);
     if (have >= r->need)
         return false;
+    (void)all_shut(s, j, r);
     r->code = STK_WHY_NODES;
     r->have = have;
     r->missing = r->need - have;
@@ -349,14 +349,13 @@ static void lacks_pinned(const struct stk_state *s, const struct stk_job *j, str
 /* It does not fit: what is missing. */
 static void lacks_room(struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
 {
-    const struct stk_pool *p = &s->pools[j->pool];
     const struct stk_shape *sh = &s->shapes[j->shape];
 
     if (sh->demand.pin) {
         lacks_pinned(s, j, r);
         return;
     }
-    r->have = p->gpus_free;
+    r->have = s->pools[j->pool].gpus_free;
     if (stk_place_possible(s, &sh->demand, j->pool, NULL) < 0 && /* nodes were taken away */
         !(s->pools_change && stk_place_anywhere(s, &sh->demand))) {
         r->code = STK_WHY_NEVER;
@@ -369,7 +368,7 @@ static void lacks_room(struct stk_state *s, const struct stk_job *j, struct stk_
     if (r->have < r->need) {
         r->code = STK_WHY_GPUS;
         r->missing = r->need - r->have;
-    } else if (sh->gpus == 0 && all_closed(s, p)) {
+    } else if (sh->gpus == 0 && all_shut(s, j, r)) {
         r->code = STK_WHY_CLOSED;
     } else if (stk_demand_near(&sh->demand)) {
         lacks_near(s, j, r);

@@ -128,6 +128,23 @@ uint64_t stk_sets_free(const struct stk_state *s, const struct stk_demand *d, ui
     return have;
 }
 
+void stk_sets_shut(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                   uint32_t *ret_drained, uint32_t *ret_down)
+{
+    const struct stk_pool *p = &s->pools[pool];
+
+    *ret_drained = *ret_down = 0;
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        const uint32_t node = s->pool_nodes[p->first_node + i];
+        const struct stk_node *n = &s->nodes[node];
+
+        if (!(d->gpu_types >> n->gpu_type & 1) || !stk_sets_allow(s, d, node))
+            continue;
+        *ret_drained += n->up && n->closed;
+        *ret_down += !n->up;
+    }
+}
+
 void stk_sets_memory(struct stk_state *s, struct stk_visit *v)
 {
     STK_BLOCK(v, s->set_bits, s->cap_set_bits);

@@ -39,6 +39,10 @@ bool stk_sets_room(const struct stk_state *s, uint32_t shape);
 uint64_t stk_sets_free(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
                        uint32_t *ret_nodes);
 
+/* Of these nodes, how many take no new jobs, and how many are down. */
+void stk_sets_shut(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                   uint32_t *ret_drained, uint32_t *ret_down);
+
 void stk_sets_memory(struct stk_state *s, struct stk_visit *v); /* core/blocks.h */
 uint64_t stk_sets_digest(const struct stk_state *s, uint64_t h);
 void stk_sets_put(struct stk_bytes *out, const struct stk_state *s);

@@ -42,8 +42,9 @@ enum stk_reason_code {
     STK_WHY_BOOKED, /* it would use GPUs that are set aside: reservation 'booking', which is over
                        at 'until'; 'other': they are being kept free for that job */
     STK_WHY_DRAINS, /* GPUs are being kept free for it: 'have' of 'need', expected 'until' */
-    STK_WHY_CLOSED, /* it needs no GPU, and no node takes new jobs */
-    STK_WHY_NODES,  /* the 'nodes' nodes it may use have 'have' GPUs free, 'missing' too few */
+    STK_WHY_CLOSED, /* it needs no GPU, and none of the 'nodes' it may use takes new jobs */
+    STK_WHY_NODES,  /* the 'nodes' nodes it may use have 'have' GPUs free, 'missing' too few; of
+                       these nodes so many are 'drained' and 'down' */
     STK_WHY_NEVER,  /* the nodes there are could not run it even if all were free */
     STK_WHY_MAX
 };
@@ -68,7 +69,8 @@ struct stk_reason {
     uint64_t off;                 /* GPUs of the pool that take no new jobs */
     stk_job_number other;         /* 0: none */
     uint32_t booking;             /* see STK_WHY_BOOKED */
-    uint32_t nodes;               /* see STK_WHY_NODES */
+    uint32_t nodes;               /* see STK_WHY_NODES and _CLOSED */
+    uint32_t drained, down;       /* likewise */
     stk_time until;               /* 0: not known */
     enum stk_level level;         /* see STK_WHY_TOPOLOGY, _CPU_MEM and _RESOURCE */
 };

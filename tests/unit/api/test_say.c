@@ -33,6 +33,19 @@ static void missing_gpus_are_counted(void **state)
          "needs 4 GPUs and 2 are free", "");
     says(&(struct stk_say){.why = {STK_WHY_NODES, .need = 4, .have = 1, .missing = 3, .nodes = 2}},
          "needs 4 GPUs, and on the 2 nodes it may use 1 is free", "");
+    says(&(struct stk_say){.why = {STK_WHY_NODES, .need = 1, .missing = 1, .nodes = 1,
+                                   .drained = 1}},
+         "needs 1 GPU, and the 1 node it may use is drained", "");
+    says(&(struct stk_say){.why = {STK_WHY_NODES, .need = 8, .have = 7, .missing = 1, .nodes = 3,
+                                   .drained = 1, .down = 1}},
+         "needs 8 GPUs, and on the 3 nodes it may use 7 are free; 2 of these nodes are drained or "
+         "down",
+         "");
+    says(&(struct stk_say){.why = {STK_WHY_CLOSED, .nodes = 2, .down = 2},
+                           .demand = &(struct stk_demand){.nodes = 1}},
+         "finds no machine that takes new jobs: the 2 nodes it may use are down", "");
+    says(&(struct stk_say){.why = {STK_WHY_CLOSED, .nodes = 2, .drained = 2}},
+         "finds no machine that takes new jobs: all are drained or down", "");
     says(&(struct stk_say){.why = {STK_WHY_GPUS, .need = 1, .have = 0, .missing = 1, .off = 3},
                            .tasks = 1,
                            .now = NOW,

@@ -188,6 +188,28 @@ static void named_resources_of_a_gang(void **state)
     fx_free(f);
 }
 
+static void its_node_is_drained(void **state)
+{
+    struct stk_event ev = {.type = STK_EV_GPUS_OFF, .u.off = {.mask = 0xff, .closed = true}};
+    struct fx *f = fx_new(&(struct fx_setup){.place = "pack"});
+    struct stk_demand d = {.tasks = 1, .gpus = 1, .gpu_types = 1, .nodes = 1};
+    struct stk_reason r;
+
+    (void)state;
+    assert_int_equal(fx_nodes(f, 1, 0x1), 0);
+    assert_int_equal(fx_apply(f, &ev), 0);
+    r = why(f, &d);
+    assert_int_equal(r.code, STK_WHY_NODES);
+    assert_int_equal(r.nodes, 1);
+    assert_int_equal(r.drained, 1);
+    assert_int_equal(r.down, 0);
+    d.gpus = 0;
+    r = why(f, &d); /* the other node is open */
+    assert_int_equal(r.code, STK_WHY_CLOSED);
+    assert_int_equal(r.drained, 1);
+    fx_free(f);
+}
+
 static void refuse(struct fx *f, const struct stk_demand *d, const char *text)
 {
     struct stk_job_spec spec = fx_job(1, 10);
@@ -251,6 +273,7 @@ int main(void)
         cmocka_unit_test(where_tasks_must_lie),
         cmocka_unit_test(fragments_stay_fragments),
         cmocka_unit_test(named_resources_of_a_gang),
+        cmocka_unit_test(its_node_is_drained),
         cmocka_unit_test(refusals),
     };
 
