@@ -257,39 +257,46 @@ static void say_gpus(const struct stk_reason *w, const char *off, const char *ou
                        w->have == 1 ? "is" : "are", shut ? "; " : "", shut ? which : "", outlook);
 }
 
-/* "needs 2 CPUs on one node and at most 1 is free there" */
-static void say_lack(const struct stk_say *s, const char *what, double need, double have, char *buf,
+/* "needs 2 CPUs on one node and at most 1 is free there". 'amount' and 'text': what is needed, and
+ * what is free. */
+static void say_lack(const struct stk_say *s, const uint64_t amount[2], char text[2][96], char *buf,
                      size_t size)
 {
-    const char *is = have == 1 ? "is" : "are";
+    const char *is = strcmp(text[1], "1") == 0 ? "is" : "are";
     char outlook[160], place[32];
 
     say_outlook(s, outlook, sizeof(outlook));
     if (s->why.level)
-        (void)snprintf(buf, size, "needs %.6g%s %s and %s%.6g %s free there%s", need, what,
-                       one_place(s->why.level, place), have > 0 ? "at most " : "", have, is,
+        (void)snprintf(buf, size, "needs %s %s and %s%s %s free there%s", text[0],
+                       one_place(s->why.level, place), amount[1] > 0 ? "at most " : "", text[1], is,
                        outlook);
     else
-        (void)snprintf(buf, size, "needs %.6g%s and %.6g %s free%s%s", need, what, have, is,
-                       have >= need ? ", but not together" : "", outlook);
+        (void)snprintf(buf, size, "needs %s and %s %s free%s%s", text[0], text[1], is,
+                       amount[1] >= amount[0] ? ", but not together" : "", outlook);
 }
 
 /* CPUs, memory or a named resource are short where GPUs are free. */
 static void say_besides(const struct stk_say *s, const char *outlook, char *buf, size_t size)
 {
     const struct stk_reason *w = &s->why;
-    const double need = (double)w->limit, have = (double)w->used;
-    char what[80];
+    const uint64_t cpus_mem[2] = {w->limit, w->used}, resource[2] = {w->need, w->have};
+    char text[2][96], mem[2][32];
 
     if (w->code == STK_WHY_RESOURCE) {
-        (void)snprintf(what, sizeof(what), " of %.60s", s->resource ? s->resource : "a resource");
-        say_lack(s, what, (double)w->need, (double)w->have, buf, size);
+        (void)snprintf(text[0], sizeof(text[0]), "%" PRIu64 " of %.60s", w->need,
+                       s->resource ? s->resource : "a resource");
+        (void)snprintf(text[1], sizeof(text[1]), "%" PRIu64, w->have);
+        say_lack(s, resource, text, buf, size);
     } else if (w->unit == STK_UNIT_CPUS) {
-        (void)snprintf(what, sizeof(what), " CPU%s%s", w->limit == 1000 ? "" : "s",
-                       s->cpus_default ? " (default)" : "");
-        say_lack(s, what, need / 1000, have / 1000, buf, size);
+        (void)snprintf(text[0], sizeof(text[0]), "%.6g CPU%s%s", (double)w->limit / 1000,
+                       w->limit == 1000 ? "" : "s", s->cpus_default ? " (default)" : "");
+        (void)snprintf(text[1], sizeof(text[1]), "%.6g", (double)w->used / 1000);
+        say_lack(s, cpus_mem, text, buf, size);
     } else if (w->unit == STK_UNIT_MEM) {
-        say_lack(s, " GiB of memory", need / 1024, have / 1024, buf, size);
+        put_mems(cpus_mem, mem);
+        (void)snprintf(text[0], sizeof(text[0]), "%s of memory", mem[0]);
+        (void)snprintf(text[1], sizeof(text[1]), "%s", mem[1]);
+        say_lack(s, cpus_mem, text, buf, size);
     } else {
         (void)snprintf(buf, size, "finds GPUs free, but not enough CPUs or memory on their nodes%s",
                        outlook);

@@ -99,7 +99,7 @@ static void cpus_and_memory_are_named_with_where(void **state)
          "needs 2 CPUs on one node and at most 1 is free there", "");
     says(&(struct stk_say){.why = {STK_WHY_CPU_MEM, .unit = STK_UNIT_MEM, .limit = 12288,
                                    .used = 4096, .level = STK_AT_RACK}},
-         "needs 12 GiB of memory in one rack and at most 4 are free there", "");
+         "needs 12 GiB of memory in one rack and at most 4 GiB are free there", "");
     says(&(struct stk_say){.why = {STK_WHY_CPU_MEM, .unit = STK_UNIT_CPUS, .limit = 3000,
                                    .used = 3000}},
          "needs 3 CPUs and 3 are free, but not together", "");
