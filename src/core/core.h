@@ -58,7 +58,9 @@ struct stk_core_config {
     /* How much a GPU of each type counts in what tenants use, in thousandths, STK_MAX_GPU_TYPES of
      * them; borrowed like 'speeds'. NULL: all alike. */
     const uint32_t *type_speed;
-    uint32_t retain_done; /* finished jobs that stay known, oldest dropped first */
+    /* Finished jobs that stay known, oldest dropped first. All jobs that one event ended stay known
+     * until another job ends, however many they are; unless this is 0. */
+    uint32_t retain_done;
 };
 
 /* Parameters of the core itself. Ends with name NULL. */

@@ -357,6 +357,7 @@ void stk_release_finish(struct stk_state *s, uint32_t job, enum stk_cause cause,
         settle_array(s, &s->jobs[at - 1]);
         at = s->jobs[at - 1].link;
     }
-    while (s->n_done > s->retain_done)
+    /* the caller has yet to read how these jobs ended: older ones alone are forgotten */
+    while (s->n_done > s->retain_done && (s->done_head != job + 1 || s->retain_done == 0))
         forget_oldest(s);
 }

@@ -194,6 +194,7 @@ static int act_on(struct stk_live *l, struct stk_live_request *r, stk_job_number
     const struct stk_entry *e = stk_entries_find(&l->entries, number);
     enum stk_cause cause = STK_CAUSE_NONE;
     char how[48];
+    uint32_t slot;
 
     if (!e) {
         if (stk_store_job_get(l->cfg.store, number, stk_live_see_cause, &cause, NULL) == 0) {
@@ -204,7 +205,10 @@ static int act_on(struct stk_live *l, struct stk_live_request *r, stk_job_number
     }
     if (!stk_live_may(&r->who, e->rec.uid))
         return stk_err_set(err, -EACCES, "job %u belongs to %s", number, e->rec.user);
-    return do_verb(l, r, stk_core_find(l->core, number), err);
+    slot = stk_core_find(l->core, number);
+    if (slot == STK_NONE)
+        return stk_err_set(err, -EALREADY, "job %u has already ended", number);
+    return do_verb(l, r, slot, err);
 }
 
 static int status_of(int rc)

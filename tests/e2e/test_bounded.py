@@ -108,6 +108,42 @@ def test_dependencies_of_one_user_are_bounded(daemon):
     assert status == 429 and "dependencies" in answer["error"]["message"], answer
 
 
+RETAINED = 10_000  # jobs that the daemon's core knows after their end
+
+
+def check_dependents_ended(d, first, n, parent, cause):
+    """Dependents first .. first + n - 1 are in history only, and every verb says so."""
+    ended = d.history()
+    assert ended[parent]["cause"] == cause
+    assert all(ended[first + i]["cause"] == "dependency_failed" and ended[first + i]["ended"] for i in range(n))
+    assert d.jobs() == []
+    for number in (parent, first, first + n - 1):
+        for verb in ("cancel", "hold", "release", "suspend", "requeue"):
+            a = d.client().post(f"/v1/jobs/{number}/{verb}")
+            assert a.status == 409 and "has already ended" in a.message, a
+
+
+@pytest.mark.parametrize("end", ["cancel", "exit 1"])
+def test_an_end_that_ends_more_dependents_than_are_retained_is_recorded_for_each(tmp_path, end):
+    n = RETAINED + 5
+    with Daemon(tmp_path, gpus=1) as d:
+        parent = d.submit(command=["/bin/sh", "-c", "until [ -e go ]; do sleep 0.1; done; exit 1"], gpus=0)
+        first = d.post("/v1/jobs", {"command": ["/bin/true"], "gpus": 1, "array": {"last": n - 1}, "workdir": "/",
+                                    "depends": [{"type": "afterok", "job": parent}]})["id"]
+        if end == "cancel":
+            d.post(f"/v1/jobs/{parent}/cancel")
+        else:
+            (tmp_path / "go").touch()
+        cause = d.wait(parent)["cause"]
+        assert cause == ("cancelled" if end == "cancel" else "failed")
+        check_dependents_ended(d, first, n, parent, cause)
+        d.kill()
+        d.start()
+        check_dependents_ended(d, first, n, parent, cause)
+        assert d.wait(d.submit(command=["/bin/true"], gpus=0))["cause"] == "completed"
+        check_dependents_ended(d, first, n, parent, cause)
+
+
 def test_jobs_may_depend_on_large_arrays_that_have_ended(tmp_path):
     """On all elements of one, and on many of its elements by index: each element is looked at once."""
     n = 30_000

@@ -225,6 +225,30 @@ static void with_nothing_retained_a_chain_still_ends_whole(void **state)
     fx_finish(f);
 }
 
+static void all_jobs_that_one_event_ended_are_known_until_another_job_ends(void **state)
+{
+    enum { N = 20, RETAIN = 3 };
+    struct fx *f = fx_new(&(struct fx_setup){.forget = true, .retain = RETAIN});
+    uint32_t jobs[N + 1];
+
+    (void)state;
+    for (int i = 0; i < RETAIN; i++)
+        (void)ended(f, STK_CAUSE_OK);
+    jobs[0] = fx_submit(f, fx_job(1, 10));
+    for (int i = 1; i <= N; i++)
+        jobs[i] = after(f, jobs[i - 1], STK_DEP_AFTEROK);
+    assert_int_equal(fx_cancel(f, jobs[0]), 0);
+    assert_int_equal(f->s->n_done, N + 1);
+    for (int i = 0; i <= N; i++) {
+        assert_int_equal(fx_state(f, jobs[i]), STK_JOB_DONE);
+        assert_int_equal(fx_of(f, jobs[i])->cause,
+                         i == 0 ? STK_CAUSE_CANCELLED : STK_CAUSE_DEPENDENCY);
+    }
+    (void)ended(f, STK_CAUSE_OK);
+    assert_int_equal(f->s->n_done, RETAIN);
+    fx_finish(f);
+}
+
 /* Elements of an array of 'n', of one GPU each; the first one's slot. */
 static uint32_t submit_array(struct fx *f, uint32_t n)
 {
@@ -310,6 +334,7 @@ int main(void)
         cmocka_unit_test(a_job_begins_at_its_time_not_before),
         cmocka_unit_test(finished_jobs_are_forgotten_oldest_first),
         cmocka_unit_test(with_nothing_retained_a_chain_still_ends_whole),
+        cmocka_unit_test(all_jobs_that_one_event_ended_are_known_until_another_job_ends),
         cmocka_unit_test(an_array_is_one_dependency),
         cmocka_unit_test(one_bad_end_settles_an_array),
     };
