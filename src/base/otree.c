@@ -15,9 +15,14 @@ struct step {
 
 int stk_opool_reserve(struct stk_opool *p, const struct stk_mem *mem, uint32_t inserts)
 {
-    /* one insertion splits at most one block per level and adds a root; trees are rarely more than
-     * three levels high, so for many insertions that many each is ample */
-    uint64_t want = (uint64_t)inserts * 4 + STK_OTREE_HEIGHT + 1;
+    /* One insertion splits at most one block per level and adds a root; trees are rarely more than
+     * three levels high, so that many each is ample. Many insertions need less: each makes at most
+     * one leaf, and either a root above it or half an entry's worth of branches, as a branch that
+     * was split takes two more entries before it is split again; only branches that are full at the
+     * start, at most one in FULL blocks, are split earlier, and may each get a root. */
+    const uint64_t each = (uint64_t)inserts * 4;
+    const uint64_t many = (uint64_t)inserts * 2 + (p->n - p->n_free) / (FULL / 2);
+    uint64_t want = (each < many ? each : many) + STK_OTREE_HEIGHT + 1;
 
     if (p->n_free + (uint64_t)(p->cap - p->n) >= want)
         return 0;

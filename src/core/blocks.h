@@ -20,6 +20,12 @@ struct stk_visit {
 /* 'at' is where the pointer to the block lies: it gets that of the copy, or NULL. */
 void stk_block(struct stk_visit *v, void *at, size_t size);
 
+/* Of its 'size' bytes only the first 'used' were ever written: a copy takes those, and pages beyond
+ * them stay untouched, however large the room is that was made ready. */
+void stk_block_used(struct stk_visit *v, void *at, size_t size, size_t used);
+
 #define STK_BLOCK(v, p, n) stk_block((v), &(p), (size_t)(n) * sizeof(*(p)))
+#define STK_BLOCK_USED(v, p, cap, n)                                                               \
+    stk_block_used((v), &(p), (size_t)(cap) * sizeof(*(p)), (size_t)(n) * sizeof(*(p)))
 
 #endif

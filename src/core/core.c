@@ -2,6 +2,7 @@
 #include "core/core.h"
 
 #include "base/hash.h"
+#include "core/array.h"
 #include "core/backfill.h"
 #include "core/booking.h"
 #include "core/decide.h"
@@ -44,19 +45,38 @@ uint32_t stk_core_find(const struct stk_core *c, stk_job_number number)
     return stk_map_get(&c->s.by_number, number);
 }
 
-/* Memory for what an end may set off: the job itself queued again, and dependents queued. */
-static int reserve_end(struct stk_state *s, const struct stk_job *j, enum stk_cause cause)
+/* Whether other jobs wait for all of its array. */
+static bool array_awaited(const struct stk_state *s, const struct stk_job *j)
 {
-    uint32_t n = 1;
+    const struct stk_array *a = stk_array_find(s, j->array);
+    bool any = false;
 
-    for (uint32_t e = j->first_edge; e; e = s->edges[e - 1].next) {
+    for (uint32_t t = 0; a && t < STK_DEP_TYPE_MAX; t++)
+        any |= a->first_edge[t] != 0;
+    return any;
+}
+
+/* How many jobs an end may queue: the job itself and its dependents. */
+static uint32_t count_set_off(const struct stk_state *s, const struct stk_job *j,
+                              enum stk_cause cause)
+{
+    const uint32_t most = s->n_blocked + 1;
+    uint32_t n = array_awaited(s, j) ? most : 1;
+
+    for (uint32_t e = j->first_edge; e && n < most; e = s->edges[e - 1].next) {
         n++;
         if (!stk_dep_met((enum stk_dep_type)s->edges[e - 1].type, cause))
-            n = s->n_blocked + 1; /* its end may set off others */
-        if (n > s->n_blocked)
-            break;
+            n = most; /* its end may set off others */
     }
-    if (stk_lane_reserve(s, s->n_blocked + 2) < 0)
+    return n;
+}
+
+/* Memory for what an end may set off. */
+static int reserve_end(struct stk_state *s, const struct stk_job *j, enum stk_cause cause)
+{
+    const uint32_t n = count_set_off(s, j, cause);
+
+    if (stk_lane_reserve(s, n + 1) < 0)
         return -ENOMEM;
     return stk_opool_reserve(&s->trees, &s->mem, 2 * n + 4);
 }

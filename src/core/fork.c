@@ -2,7 +2,8 @@
 /* fork.c - the end of a core, and a second one that goes on from where it is.
  *
  * State is flat arrays with indices in place of pointers, so a fork is a copy of each: no event is
- * replayed and nothing is built anew, and caches and promises come along. Cost: the bytes. */
+ * replayed and nothing is built anew, and caches and promises come along. Cost: the
+ * bytes in use; room that was made ready for more is made ready in the copy, and not touched. */
 #include <string.h>
 
 #include "core/account.h"
@@ -23,7 +24,7 @@
 #include "core/verbs.h"
 #include "core/victims.h"
 
-void stk_block(struct stk_visit *v, void *at, size_t size)
+void stk_block_used(struct stk_visit *v, void *at, size_t size, size_t used)
 {
     void *p, *copy = NULL;
 
@@ -36,9 +37,14 @@ void stk_block(struct stk_visit *v, void *at, size_t size)
         copy = v->mem->resize(v->mem->ctx, NULL, 0, size);
         v->failed = !copy;
         if (copy)
-            memcpy(copy, p, size);
+            memcpy(copy, p, used);
     }
     memcpy(at, &copy, sizeof(copy));
+}
+
+void stk_block(struct stk_visit *v, void *at, size_t size)
+{
+    stk_block_used(v, at, size, size);
 }
 
 static void in_pools(struct stk_state *s, struct stk_visit *v)
@@ -59,14 +65,14 @@ static void in_pools(struct stk_state *s, struct stk_visit *v)
 /* Rows of jobs and what else grows with them. */
 static void of_jobs(struct stk_state *s, struct stk_visit *v)
 {
-    STK_BLOCK(v, s->jobs, s->cap_jobs);
-    STK_BLOCK(v, s->terms, s->cap_terms);
-    STK_BLOCK(v, s->stakes, s->cap_stakes);
+    STK_BLOCK_USED(v, s->jobs, s->cap_jobs, s->n_jobs);
+    STK_BLOCK_USED(v, s->terms, s->cap_terms, s->n_jobs);
+    STK_BLOCK_USED(v, s->stakes, s->cap_stakes, s->n_jobs);
     STK_BLOCK(v, s->arrays, s->cap_arrays);
     STK_BLOCK(v, s->by_array.slot, s->by_array.cap);
-    STK_BLOCK(v, s->edges, s->cap_edges);
+    STK_BLOCK_USED(v, s->edges, s->cap_edges, s->n_edges);
     STK_BLOCK(v, s->pieces, s->cap_pieces);
-    STK_BLOCK(v, s->shapes, s->cap_shapes);
+    STK_BLOCK_USED(v, s->shapes, s->cap_shapes, s->n_shapes);
     STK_BLOCK(v, s->shape_pos, s->cap_shape_pos);
     STK_BLOCK(v, s->timer_pos, s->cap_timer_pos);
     STK_BLOCK(v, s->due_pos, s->cap_due_pos);
@@ -81,7 +87,7 @@ static void of_jobs(struct stk_state *s, struct stk_visit *v)
     STK_BLOCK(v, s->shape_by_hash.slot, s->shape_by_hash.cap);
     STK_BLOCK(v, s->timers.item, s->timers.cap);
     STK_BLOCK(v, s->outruns.item, s->outruns.cap);
-    STK_BLOCK(v, s->trees.block, s->trees.cap);
+    STK_BLOCK_USED(v, s->trees.block, s->trees.cap, s->trees.n);
 }
 
 static void all_blocks(struct stk_state *s, struct stk_visit *v)

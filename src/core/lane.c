@@ -27,7 +27,7 @@ int stk_lane_reserve(struct stk_state *s, uint32_t n)
 
 void stk_lane_memory(struct stk_state *s, struct stk_visit *v)
 {
-    STK_BLOCK(v, s->lanes, s->cap_lanes);
+    STK_BLOCK_USED(v, s->lanes, s->cap_lanes, s->n_lanes);
 }
 
 /* ---- the heap of a shape ---- */

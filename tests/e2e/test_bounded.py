@@ -144,6 +144,20 @@ def test_an_end_that_ends_more_dependents_than_are_retained_is_recorded_for_each
         check_dependents_ended(d, first, n, parent, cause)
 
 
+def test_questions_after_a_large_fan_out_take_no_memory_for_room_that_is_not_used(tmp_path):
+    """Room is made ready for every dependent that an end may queue; a question works on a copy of what is in use."""
+    n = 99_000
+    with Daemon(tmp_path, gpus=1) as d:
+        parent = d.submit(**JOB)
+        first = d.post("/v1/jobs", {"command": ["/bin/true"], "gpus": 1, "array": {"last": n - 1}, "workdir": "/",
+                                    "depends": [{"type": "afterany", "job": parent}]})["id"]
+        d.post("/v1/gpus/0/drain")  # so all of them wait
+        d.post(f"/v1/jobs/{parent}/cancel")
+        for _ in range(2):
+            d.get(f"/v1/jobs/{first + n - 1}/why")
+        assert memory_kib(d) < 512 << 10
+
+
 def test_jobs_may_depend_on_large_arrays_that_have_ended(tmp_path):
     """On all elements of one, and on many of its elements by index: each element is looked at once."""
     n = 30_000

@@ -299,6 +299,32 @@ static void an_array_is_one_dependency(void **state)
     fx_finish(f);
 }
 
+/* Room is made ready for all of them, whether they wait for one job or for all of an array. */
+static void one_end_may_queue_very_many(void **state)
+{
+    enum { N = 5000 };
+
+    (void)state;
+    for (int whole = 0; whole < 2; whole++) {
+        struct fx *f = fx_new(&(struct fx_setup){.order = "fifo"});
+        uint32_t on = submit_array(f, 1);
+        const struct stk_dep dep = {fx_of(f, on)->number, STK_DEP_AFTERANY, whole != 0};
+
+        for (int i = 0; i < N; i++) {
+            struct stk_job_spec spec = fx_job(1, 10);
+
+            spec.deps = &dep;
+            spec.n_deps = 1;
+            (void)fx_submit(f, spec);
+        }
+        assert_int_equal(fx_cancel(f, on), 0);
+        assert_int_equal(f->s->n_waiting, N);
+        assert_true(f->s->trees.n <= f->s->trees.cap);
+        assert_true(f->s->trees.cap < 5 * N);
+        fx_finish(f);
+    }
+}
+
 static void one_bad_end_settles_an_array(void **state)
 {
     struct fx *f = fx_plain();
@@ -336,6 +362,7 @@ int main(void)
         cmocka_unit_test(with_nothing_retained_a_chain_still_ends_whole),
         cmocka_unit_test(all_jobs_that_one_event_ended_are_known_until_another_job_ends),
         cmocka_unit_test(an_array_is_one_dependency),
+        cmocka_unit_test(one_end_may_queue_very_many),
         cmocka_unit_test(one_bad_end_settles_an_array),
     };
 
