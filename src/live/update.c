@@ -23,12 +23,12 @@ static const char *const their_keys[] = {"account", "qos", "imported"};
 /* Members that the server adds. */
 static const char *const signed_keys[] = {"uid",   "gid",      "groups",    "user", "home",
                                           "shell", "imported", "cpu_share", "plain"};
-/* What makes a job rank otherwise, or take more: who changes it must be allowed to have such a
- * job. */
+/* What makes a job rank otherwise: who changes it must be allowed to have such a job. */
 static const char *const ask_keys[] = {"priority", "nice",   "class", "queue",
                                        "tier",     "tenant", "qos",   "account"};
-static const char *const size_keys[] = {"gpus",  "gpu_mem_mib", "mig",
-                                        "share", "tasks",       "exclusive"};
+/* What the owner of a job may change whatever an operator gave it: nothing of this makes the job
+ * need, or take, anything else. Every other change is one of its size. */
+static const char *const free_keys[] = {"name", "time_limit_s", "estimate_s", "begin", "deadline"};
 #define COUNT(list) (sizeof(list) / sizeof(*(list)))
 
 static bool has_name(const char *const *keys, size_t n, const char *name)
@@ -190,6 +190,16 @@ static bool has_any(const json_t *body, const char *const *keys, size_t n)
     return false;
 }
 
+/* Whether the request makes the job need other things than it did. */
+static bool changes_size(const json_t *body)
+{
+    for (size_t i = 0; i < COUNT(demand_keys); i++)
+        if (json_object_get(body, demand_keys[i]) &&
+            !has_name(free_keys, COUNT(free_keys), demand_keys[i]))
+            return true;
+    return false;
+}
+
 /* Whether such a job may be asked for. A job that is not changed in this keeps what it has. What
  * was changed with the engine's tools is its owner's wish. */
 static int allow_changed(struct stk_live *l, const struct stk_live_request *r, uint32_t owner,
@@ -199,7 +209,7 @@ static int allow_changed(struct stk_live *l, const struct stk_live_request *r, u
                asks = has_any(r->body, ask_keys, COUNT(ask_keys));
     const struct stk_who who = engine ? stk_live_owner(l, owner) : r->who;
 
-    if (!asks && (who.role >= STK_ROLE_OPERATOR || !has_any(r->body, size_keys, COUNT(size_keys))))
+    if (!asks && (who.role >= STK_ROLE_OPERATOR || !changes_size(r->body)))
         return 0;
     return stk_live_allow(l, &who, owner, &io->job, err);
 }

@@ -149,8 +149,10 @@ def test_what_an_operator_gave_stays_and_does_not_grow(daemon):
     number = submit(PLAIN, daemon, gpus=1, begin=3000000000)
     assert update(OPERATOR, daemon, number, tier="critical")[0] == 200
     assert update(PLAIN, daemon, number, name="mine", time_limit_s=600)[0] == 200
-    refused(update(PLAIN, daemon, number, gpus=4), "critical")
-    refused(update(PLAIN, daemon, number, priority=900), "critical")
+    for change in [{"gpus": 4}, {"priority": 900}, {"cpus": 1}, {"mem_mib": 64}, {"gpu_mem_mib": 64}, {"gpu_types": ["virtual"]}, {"tasks": 2},
+                   {"exclusive": True}, {"prefer": "node"}, {"pool": "default"}]:
+        refused(update(PLAIN, daemon, number, **change), "critical")
+    assert update(PLAIN, daemon, number, begin=3000000001, estimate_s=60)[0] == 200
     assert update(PLAIN, daemon, number, gpus=4, tier="standard", begin=None)[0] == 200
     assert daemon.job(number)["state"] == "waiting"
     untouched(daemon, victim)
