@@ -72,7 +72,7 @@ struct stk_config {
         uint64_t shell_warn_s, shell_suspend_s, shell_end_s; /* likewise, interactive ones */
     } idle;
     struct {
-        uint64_t jobs, jobs_per_user, tokens_per_user, sessions_per_user;
+        uint64_t jobs, jobs_per_user, schedules_per_user, tokens_per_user, sessions_per_user;
     } limits;
     struct {
         uint64_t cpus; /* millionths; 0: none */

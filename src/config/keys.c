@@ -64,6 +64,8 @@ const struct stk_config_key stk_config_keys[] = {
      "jobs that have not ended"},
     {"limits.jobs_per_user", STK_CONFIG_NUMBER, AT(limits.jobs_per_user), NULL, 10000000, "100000",
      "of one user; operators may have more"},
+    {"limits.schedules_per_user", STK_CONFIG_NUMBER, AT(limits.schedules_per_user), NULL, 1000,
+     "100", "schedules of one user; operators may have more"},
     {"limits.tokens_per_user", STK_CONFIG_NUMBER, AT(limits.tokens_per_user), NULL, 10000, "64",
      "tokens of one user that are valid; more are refused"},
     {"limits.sessions_per_user", STK_CONFIG_NUMBER, AT(limits.sessions_per_user), NULL, 10000, "16",

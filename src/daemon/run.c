@@ -285,7 +285,8 @@ void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *
         c->gpus.share == 2 || (c->gpus.share == 0 && !ret->no_mps) ? STK_SHARE_MPS : STK_SHARE_NONE;
     ret->default_cpu_milli = d->slurm ? 0 : (uint32_t)(c->defaults.cpus / 1000);
     ret->limits =
-        (struct stk_live_limits){(uint32_t)c->limits.jobs, (uint32_t)c->limits.jobs_per_user};
+        (struct stk_live_limits){(uint32_t)c->limits.jobs, (uint32_t)c->limits.jobs_per_user,
+                                 (uint32_t)c->limits.schedules_per_user};
 }
 
 void stk_daemon_cost(struct stk_daemon *d)

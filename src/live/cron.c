@@ -90,13 +90,34 @@ static int keep(struct stk_live *l, struct stk_err *err)
     return rc;
 }
 
-int stk_live_cron_room(const struct stk_live *l, uint32_t more, struct stk_err *err)
+static uint32_t count_schedules_of(const struct stk_live *l, uint32_t uid)
 {
-    if (l->n_schedules + more <= MAX_SCHEDULES)
-        return 0;
-    return stk_err_set(err, -EINVAL,
-                       "there are %u schedules, and at most %d are allowed; cancel one",
-                       l->n_schedules, MAX_SCHEDULES);
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < l->n_schedules; i++) {
+        const struct stk_entry *e = stk_entries_find(&l->entries, l->schedules[i].number);
+
+        n += e && e->rec.uid == uid;
+    }
+    return n;
+}
+
+int stk_live_cron_room(const struct stk_live *l, const struct stk_who *who, uint32_t more,
+                       struct stk_err *err)
+{
+    const uint32_t most = l->cfg.limits.max_schedules_per_user;
+    const uint32_t own = who->role < STK_ROLE_OPERATOR ? count_schedules_of(l, who->uid) : 0;
+
+    if (l->n_schedules + more > MAX_SCHEDULES)
+        return stk_err_set(err, -EINVAL,
+                           "there are %u schedules, and at most %d are allowed; cancel one",
+                           l->n_schedules, MAX_SCHEDULES);
+    if (who->role < STK_ROLE_OPERATOR && own + more > most)
+        return stk_err_set(err, -EINVAL,
+                           "user %s may have at most %u schedules, and has %u; cancel one "
+                           "(limits.schedules_per_user)",
+                           who->user, most, own);
+    return 0;
 }
 
 int stk_live_cron_add(struct stk_live *l, stk_job_number number, const struct stk_cron *cron,

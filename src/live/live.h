@@ -49,8 +49,9 @@ struct stk_live_last {     /* how long a job may run */
 };
 
 struct stk_live_limits {
-    uint32_t max_jobs;          /* that have not ended; default 2,000,000 */
-    uint32_t max_jobs_per_user; /* default 100,000; operators may have more */
+    uint32_t max_jobs;               /* that have not ended; default 2,000,000 */
+    uint32_t max_jobs_per_user;      /* default 100,000; operators may have more */
+    uint32_t max_schedules_per_user; /* default 100; operators may have more */
 };
 
 struct stk_gpu_span { /* GPUs of a node, between two times */

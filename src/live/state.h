@@ -217,7 +217,8 @@ bool stk_live_waiting_due(const struct stk_live *l, stk_time now);
 int stk_live_waiting_apply(struct stk_live *l, struct stk_err *err);
 
 /* cron.c */
-int stk_live_cron_room(const struct stk_live *l, uint32_t more, struct stk_err *err);
+int stk_live_cron_room(const struct stk_live *l, const struct stk_who *who, uint32_t more,
+                       struct stk_err *err);
 int stk_live_cron_add(struct stk_live *l, stk_job_number number, const struct stk_cron *cron,
                       struct stk_err *err);
 int stk_live_cron_load(struct stk_live *l, struct stk_err *err);

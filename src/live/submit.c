@@ -210,7 +210,7 @@ int stk_live_draft(struct stk_live *l, const struct stk_who *owner, const struct
         d->spec.job.held = true;
     }
     if (!l->making) {
-        rc = d->spec.scheduled ? stk_live_cron_room(l, 1, err) : 0;
+        rc = d->spec.scheduled ? stk_live_cron_room(l, who, 1, err) : 0;
         rc = rc < 0 ? rc : check_deps(l, d, err);
         rc = rc < 0 ? rc : stk_core_check(l->core, &d->spec.job, err);
     }

@@ -200,7 +200,7 @@ static int check_draft(struct stk_live *l, struct stk_live_request *r, struct st
 
     rc = rc < 0 ? rc : stk_live_draft(l, &r->who, &r->who, d, err);
     if (rc == 0 && d->spec.scheduled)
-        rc = stk_live_cron_room(l, ++r->taking->schedules, err);
+        rc = stk_live_cron_room(l, &r->who, ++r->taking->schedules, err);
     return rc < 0
                ? rc
                : stk_live_limit_allowed(

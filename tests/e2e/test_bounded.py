@@ -101,6 +101,24 @@ def test_one_user_may_have_so_many_jobs_and_operators_more(tmp_path):
 
 
 @needs_root
+def test_one_user_may_have_so_many_schedules_and_operators_more(tmp_path):
+    job = {"command": ["/bin/true"], "schedule": {"cron": "0 0 1 1 *"}}
+    with Daemon(tmp_path, gpus=1, config="limits: {schedules_per_user: 3}\n") as d:
+        assert as_user(d, "/v1/jobs", {"jobs": [job] * 2})[0] == 201
+        for more in ({"jobs": [job] * 2}, {"jobs": [job] * 4}):
+            status, answer = as_user(d, "/v1/jobs", more)
+            assert status == 422 and "at most 3 schedules, and has 2" in answer["error"]["message"], answer
+        assert as_user(d, "/v1/jobs", job)[0] == 201
+        assert as_user(d, "/v1/jobs", job)[0] == 422
+        assert d.post("/v1/jobs", {"jobs": [job] * 4})["count"] == 4
+        d.post(f"/v1/jobs/{d.jobs('?user=nobody')[0]['id']}/cancel")
+        d.kill()
+        d.start()
+        assert as_user(d, "/v1/jobs", job)[0] == 201
+        assert as_user(d, "/v1/jobs", job)[0] == 422
+
+
+@needs_root
 def test_dependencies_of_one_user_are_bounded(daemon):
     first = daemon.submit(**JOB)
     on = [{"type": "afterok", "job": first}] * 1000

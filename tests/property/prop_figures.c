@@ -314,7 +314,7 @@ static void open_live(struct world *w)
                                   .pools = pools,
                                   .gpu_types = types,
                                   .n_gpu_types = 1,
-                                  .limits = {100000, 100000},
+                                  .limits = {100000, 100000, 100},
                                   .clock = clock_of,
                                   .ctx = w};
     struct stk_err err = {""};

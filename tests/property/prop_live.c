@@ -232,7 +232,7 @@ static int open_live(struct world *w, const struct fx_dir *dir, struct stk_engin
                                   .pools = pools,
                                   .gpu_types = types,
                                   .n_gpu_types = 1,
-                                  .limits = {100000, 100000},
+                                  .limits = {100000, 100000, 100},
                                   .slice_ns = w->slice_ns,
                                   .clock = clock_of,
                                   .ctx = w};
