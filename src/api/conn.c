@@ -15,8 +15,9 @@
 
 #include "api/conn.h"
 
-#define NARROW ((size_t)64 << 10) /* bytes of an answer that every socket has room for */
-#define WIDE ((size_t)1 << 20)    /* the largest buffer of a socket */
+#define NARROW ((size_t)64 << 10)    /* bytes of an answer that every socket has room for */
+#define WIDE ((size_t)1 << 20)       /* the largest buffer of a socket */
+#define WIDE_USER ((size_t)32 << 20) /* of all sockets of one user whose buffer was made larger */
 
 static void unlink_conn(struct stk_conn *c)
 {
@@ -105,13 +106,25 @@ static void opened(struct stk_door *d, struct MHD_Connection *mhd, void **socket
     *socket_ctx = c;
 }
 
+/* Bytes of the larger buffers of one user. */
+static size_t count_wide(const struct stk_door *d, uint32_t uid)
+{
+    size_t n = 0;
+
+    for (int s = 0; s < STK_CONN_STATE_MAX; s++)
+        for (struct stk_conn *c = d->list[s].first; c; c = c->next)
+            n += c->uid == uid ? c->wide : 0;
+    return n;
+}
+
 /* A long answer that does not fit into the socket's buffer goes on when the loop comes around, once
  * for each part. The buffer is made larger once and stays so, for the next page. */
 void stk_conn_widen(struct stk_conn *c, size_t len)
 {
     const int bytes = len < WIDE ? (int)(len + len / 4) : (int)WIDE;
 
-    if (len <= NARROW || (size_t)bytes <= c->wide || !c->door->is_unix)
+    if (len <= NARROW || (size_t)bytes <= c->wide || !c->door->is_unix ||
+        count_wide(c->door, c->uid) - c->wide + (size_t)bytes > WIDE_USER)
         return;
     c->wide = (size_t)bytes;
     if (setsockopt(c->fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)) < 0)

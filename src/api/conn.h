@@ -62,6 +62,7 @@ struct stk_request {
     struct stk_body body;
     struct stk_scan scan; /* of the body */
     size_t dropped;       /* bytes of a body that are read and thrown away */
+    size_t unread;        /* bytes of the answer that are kept until its client has read them */
     struct stk_who who;
     struct stk_pass pass;
     bool known;                    /* 'who' is set */
@@ -126,7 +127,13 @@ size_t stk_conn_bytes(const struct stk_http *h, uint32_t uid);
 
 /* limits.c: what a body may have, by the route and by who sends it. */
 void stk_limits_of(const struct stk_request *r, struct stk_scan_limits *ret);
-size_t stk_limits_bytes(const struct stk_request *r); /* of all of one user's bodies */
+size_t stk_limits_bytes(const struct stk_request *r);  /* of all of one user's bodies */
+size_t stk_limits_unread(const struct stk_request *r); /* of all of one user's answers */
+
+/* unread.c: answers that are made and not read yet. Whether the request may be begun, and whether
+ * an answer of this length may be given; if not, the request has been answered 429. */
+bool stk_unread_begins(struct stk_request *r);
+bool stk_unread_fits(struct stk_request *r, size_t len);
 
 /* request.c */
 struct stk_request *stk_request_new(struct stk_http *h, struct stk_conn *c,
@@ -136,6 +143,9 @@ int stk_request_take(struct stk_request *r, const char *data, size_t len); /* mo
 /* The connection is over; the request goes now or when it is answered. */
 void stk_request_over(struct stk_request *r);
 void stk_request_lost(struct stk_request *r); /* its client has left, or the server stops */
+/* Takes the response; a request that has lost its connection ends here. */
+void stk_request_answer(struct stk_request *r, int status, const char *type,
+                        struct MHD_Response *resp);
 
 /* admit.c: the route, the sender and the query; answers what is not in order. */
 void stk_request_admit(struct stk_request *r, const char *url, const char *method,

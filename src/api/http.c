@@ -176,7 +176,7 @@ static int open_door(struct stk_http *h, struct stk_door *d, char *cert, char *k
         MHD_OPTION_LISTEN_SOCKET, d->fd,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)d->limit,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)STK_HTTP_POOL,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)STK_HTTP_STALL_S,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(h->cfg.stall_s ? h->cfg.stall_s : STK_HTTP_STALL_S),
         MHD_OPTION_NOTIFY_COMPLETED, stk_serve_completed, d,
         MHD_OPTION_NOTIFY_CONNECTION, stk_conn_notify, d,
         MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,

@@ -82,10 +82,10 @@ struct stk_http_config {
                     struct stk_pass *ret_pass);
     void (*log)(void *ctx, const char *line);  /* optional: what libmicrohttpd says */
     void (*warn)(void *ctx, const char *line); /* optional: what people should know of */
-    const char *const *hosts;  /* names TCP clients may use for us, beside addresses, localhost and
-                                  the host's name; ends with NULL; may be NULL */
-    uint32_t head_ms, body_ms; /* 0: as above */
-    bool own_user_only;        /* the Unix socket is for processes of our own user */
+    const char *const *hosts; /* names TCP clients may use for us, beside addresses, localhost and
+                                 the host's name; ends with NULL; may be NULL */
+    uint32_t head_ms, body_ms, stall_s; /* 0: as above */
+    bool own_user_only;                 /* the Unix socket is for processes of our own user */
 };
 
 int stk_http_new(const struct stk_http_config *cfg, struct stk_http **ret_http,
@@ -154,12 +154,19 @@ void stk_request_error(struct stk_request *r, int status, const char *code, cons
     __attribute__((format(printf, 4, 5)));
 void stk_request_text(struct stk_request *r, int status, const char *type, const char *text,
                       size_t len);
+/* 200, with text that lives as long as the program; it is not copied. */
+void stk_request_constant(struct stk_request *r, const char *type, const char *text, size_t len);
 /* Answers with text from malloc, which is freed later. */
 void stk_request_give(struct stk_request *r, int status, const char *type, char *take_text,
                       size_t len);
 /* 200, with JSON that was written; the writer is empty afterwards. */
 struct stk_writer;
 void stk_request_written(struct stk_request *r, struct stk_writer *take_text);
+/* For answers that are made in slices: how many bytes it may have now, and how many it has so far.
+ * One that has more is refused by stk_request_unread(): its sender does not read answers. */
+size_t stk_request_room(const struct stk_request *r);
+void stk_request_making(struct stk_request *r, size_t bytes);
+void stk_request_unread(struct stk_request *r);
 /* Adds a header to the answer that was given. */
 void stk_request_add(struct stk_request *r, const char *name, const char *value);
 /* Sets the cookie with the browser's half of a session for max_age_s seconds; "": deletes it. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limits.c - how much a request may send, by its route and the role of who sends it.
+/* limits.c - how much a request may send, by its route and the role of who sends it; how much of
+ * what was answered may be unread.
  *
  * Parsed JSON takes up to a hundred times the memory of its text, and time in which no other
  * request is served. So bytes, values and depth are bounded while a body is read (scan.h).
@@ -33,4 +34,9 @@ void stk_limits_of(const struct stk_request *r, struct stk_scan_limits *ret)
 size_t stk_limits_bytes(const struct stk_request *r)
 {
     return r->known && r->who.role >= STK_ROLE_OPERATOR ? STK_HTTP_MAX_BODIES : 48 * MIB;
+}
+
+size_t stk_limits_unread(const struct stk_request *r)
+{
+    return r->known && r->who.role >= STK_ROLE_OPERATOR ? 128 * MIB : 32 * MIB;
 }

@@ -43,7 +43,8 @@ struct stk_writer *stk_listing_row(struct stk_listing *l)
 
 bool stk_listing_full(const struct stk_listing *l)
 {
-    return l->n >= l->limit || l->text.starved || (l->view.detail && l->text.len >= MAX_BYTES);
+    return l->n >= l->limit || l->text.starved || l->text.len > l->room ||
+           (l->view.detail && l->text.len >= MAX_BYTES);
 }
 
 /* Time of this thread alone: a page that needs one slice gets it in one, also where other programs
@@ -73,6 +74,8 @@ static void answer(struct stk_listing *l, int rc, const struct stk_err *err)
     stk_write_close(&l->text, '}');
     if (rc < 0)
         stk_api_fail(l->req, rc, err);
+    else if (l->text.len > l->room)
+        stk_request_unread(l->req);
     else
         stk_request_written(l->req, &l->text);
 }
@@ -84,7 +87,9 @@ static bool add_slice(struct stk_listing *l)
     int rc;
 
     l->until_ns = worked_ns() + SLICE_NS;
+    l->room = stk_request_room(l->req);
     rc = l->add_rows(l, &err);
+    stk_request_making(l->req, l->text.cap);
     if (rc <= 0)
         answer(l, rc, &err);
     return rc <= 0;

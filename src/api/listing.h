@@ -21,6 +21,7 @@ struct stk_listing {
     uint64_t until_ns; /* of the slice */
     uint32_t looks;    /* at the clock */
     uint32_t n;        /* rows */
+    size_t room;       /* bytes that it may have */
     struct stk_writer text;
 };
 

@@ -180,7 +180,7 @@ static const struct refusal {
      "as this document says, but the values do not go together, or name what is not there: "
      "unprocessable",
      names_things},
-    {429, "TooMany", "this user has too much waiting: too_many, queue_full", always},
+    {429, "TooMany", "this user has too much waiting: too_many, queue_full, unread", always},
     {501, "NotImplemented", "not possible on this machine: not_implemented", changes_something},
     {503, "Unavailable", "try again: busy, stopping, no_memory, unknown_user", always},
     {507, "CannotWrite", "nothing can be written down; nothing was changed: cannot_write",

@@ -10,17 +10,17 @@ extern const size_t stk_page_html_len, stk_page_js_len, stk_page_css_len;
 void stk_do_page(void *ctx, struct stk_request *r)
 {
     (void)ctx;
-    stk_request_text(r, 200, "text/html; charset=utf-8", stk_page_html, stk_page_html_len);
+    stk_request_constant(r, "text/html; charset=utf-8", stk_page_html, stk_page_html_len);
 }
 
 void stk_do_page_js(void *ctx, struct stk_request *r)
 {
     (void)ctx;
-    stk_request_text(r, 200, "text/javascript; charset=utf-8", stk_page_js, stk_page_js_len);
+    stk_request_constant(r, "text/javascript; charset=utf-8", stk_page_js, stk_page_js_len);
 }
 
 void stk_do_page_css(void *ctx, struct stk_request *r)
 {
     (void)ctx;
-    stk_request_text(r, 200, "text/css; charset=utf-8", stk_page_css, stk_page_css_len);
+    stk_request_constant(r, "text/css; charset=utf-8", stk_page_css, stk_page_css_len);
 }

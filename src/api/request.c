@@ -5,14 +5,11 @@
  * the request under it; a request whose connection is closed all the same (the server stops) lives
  * on without one until it is answered.
  */
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "api/conn.h"
-#include "api/writer.h"
 #include "sys/json.h"
 
 #define STREAM_BLOCK 8192
@@ -286,8 +283,8 @@ static void resume(struct stk_request *r)
     stk_door_kick(r->conn->door);
 }
 
-/* Takes the response; a request that has lost its connection ends here. */
-static void answer(struct stk_request *r, int status, const char *type, struct MHD_Response *resp)
+void stk_request_answer(struct stk_request *r, int status, const char *type,
+                        struct MHD_Response *resp)
 {
     static const char *const headers[][2] = {
         {"X-Content-Type-Options", "nosniff"},
@@ -319,97 +316,6 @@ static void answer(struct stk_request *r, int status, const char *type, struct M
         stk_request_free(r);
     else
         resume(r);
-}
-
-void stk_request_json(struct stk_request *r, int status, json_t *take_body)
-{
-    char *text = take_body ? json_dumps(take_body, STK_JSON_FLAGS) : NULL;
-
-    json_decref(take_body);
-    if (!text) {
-        static const char sorry[] = "{\"error\":{\"code\":\"internal\",\"message\":"
-                                    "\"the answer could not be made\"}}";
-
-        stk_request_text(r, 500, "application/json", sorry, sizeof(sorry) - 1);
-        return;
-    }
-    stk_request_give(r, status, "application/json", text, strlen(text));
-}
-
-const char *stk_http_code(int status)
-{
-    static const struct {
-        int status;
-        const char *code;
-    } codes[] = {{400, "bad_request"}, {401, "unauthorized"},    {403, "forbidden"},
-                 {404, "not_found"},   {405, "method"},          {409, "conflict"},
-                 {413, "too_large"},   {414, "url_too_long"},    {422, "unprocessable"},
-                 {429, "too_many"},    {501, "not_implemented"}, {503, "stopping"},
-                 {507, "cannot_write"}};
-
-    for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
-        if (codes[i].status == status)
-            return codes[i].code;
-    return status < 500 ? "refused" : "internal";
-}
-
-void stk_request_error(struct stk_request *r, int status, const char *code, const char *fmt, ...)
-{
-    char text[1024];
-    json_t *message;
-    va_list ap;
-
-    va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    message = json_string(text);
-    for (char *p = text; !message && *p; p++) /* what the user sent need not be UTF-8 */
-        if ((unsigned char)*p >= 0x80)
-            *p = '?';
-    if (!message)
-        message = json_string(text);
-    stk_request_json(r, status,
-                     json_pack("{s:{s:s,s:o}}", "error", "code",
-                               code ? code : stk_http_code(status), "message", message));
-}
-
-void stk_request_text(struct stk_request *r, int status, const char *type, const char *text,
-                      size_t len)
-{
-    char *copy = malloc(len + 1);
-
-    if (copy)
-        memcpy(copy, text, len);
-    stk_request_give(r, status, type, copy, len);
-}
-
-void stk_request_give(struct stk_request *r, int status, const char *type, char *take_text,
-                      size_t len)
-{
-    if (r->conn)
-        stk_conn_widen(r->conn, len);
-    answer(r, status, type,
-           take_text ? MHD_create_response_from_buffer(len, take_text, MHD_RESPMEM_MUST_FREE)
-                     : NULL);
-}
-
-void stk_request_written(struct stk_request *r, struct stk_writer *take_text)
-{
-    char *text = take_text->text;
-
-    if (take_text->starved || !text) {
-        stk_request_error(r, 503, "no_memory", "the daemon has no memory for this answer now");
-    } else {
-        take_text->text = NULL;
-        stk_request_give(r, 200, "application/json", text, take_text->len);
-    }
-    stk_writer_done(take_text);
-}
-
-void stk_request_add(struct stk_request *r, const char *name, const char *value)
-{
-    if (r->response)
-        (void)MHD_add_response_header(r->response, name, value);
 }
 
 void stk_request_on_gone(struct stk_request *r, stk_gone_fn fn, void *ctx)
@@ -484,7 +390,7 @@ void stk_request_stream(struct stk_request *r, const char *type, const struct st
     r->stream = ops;
     r->stream_ctx = ctx;
     r->gone = r->revoked;
-    answer(r, 200, type, resp);
+    stk_request_answer(r, 200, type, resp);
 }
 
 void stk_request_wake(struct stk_request *r)

@@ -58,6 +58,8 @@ static void refuse_held(struct stk_request *r)
                           "%u requests are being answered, as many as this process may have open "
                           "files for; try again",
                           d->list[STK_CONN_BUSY].n);
+    else
+        (void)stk_unread_begins(r);
 }
 
 static enum MHD_Result dispatch(struct stk_request *r, struct MHD_Connection *mhd)

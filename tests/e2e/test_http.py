@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The HTTP layer alone: what it does with good, bad, slow and absent clients."""
+import contextlib
 import http.client
 import json
 import os
 import pathlib
+import select
 import shutil
 import signal
 import socket
@@ -12,7 +14,7 @@ import subprocess
 import time
 
 import pytest
-from patience import PATIENCE_S
+from patience import PATIENCE_S, until
 from webclient import Client, until_read, raw
 
 BUILD = pathlib.Path(os.environ.get("STOKER", pathlib.Path(__file__).resolve().parents[2] / "build/stoker")).parent
@@ -346,6 +348,19 @@ def test_requests_that_never_end_are_cut_off(tmp_path, monkeypatch):
     never.setblocking(False)
     with pytest.raises(BlockingIOError):  # a request that came whole may wait
         never.recv(10)
+    assert server.stop()[0] == 0
+
+
+def test_a_client_that_reads_nothing_is_dropped(tmp_path, monkeypatch):
+    monkeypatch.setenv("HTTP_STALL_S", "5")
+    server = Server(tmp_path)
+    deaf, body = Client(server.path).socket(), json.dumps(["x" * 10_000_000]).encode()
+    with contextlib.suppress(OSError):  # we were stopped in the middle for longer than that
+        deaf.sendall(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    over = select.poll()
+    over.register(deaf, 0)  # the end of the connection, whatever is there to read
+    assert until(lambda: over.poll(100) and over.poll(0)[0][1] & select.POLLHUP)
+    assert Client(server.path).get("/hello").status == 200
     assert server.stop()[0] == 0
 
 

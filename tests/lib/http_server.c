@@ -5,7 +5,8 @@
  *
  * Prints the address it listens on and "ready"; SIGTERM ends it. On TCP the token "good" is user 1,
  * "boss" is an admin; the page's half "half" and the cookie's half "other" are a session of
- * user 1. HTTP_MS in the environment: how long a request may take to arrive. */
+ * user 1. HTTP_MS in the environment: how long a request may take to arrive; HTTP_STALL_S: how long
+ * a client may read nothing. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,6 +184,8 @@ int main(int argc, char **argv)
     (void)signal(SIGPIPE, SIG_IGN);
     if (getenv("HTTP_MS"))
         cfg.head_ms = cfg.body_ms = (uint32_t)strtoul(getenv("HTTP_MS"), NULL, 10);
+    if (getenv("HTTP_STALL_S"))
+        cfg.stall_s = (uint32_t)strtoul(getenv("HTTP_STALL_S"), NULL, 10);
     if (argc > 4) {
         tcp.cert = argv[3];
         tcp.key = argv[4];
