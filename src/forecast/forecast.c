@@ -15,6 +15,7 @@
 #define FORK_JOBS 8u    /* of a core, whose fork costs as much as an event; */
 #define FORK_EDGES 128u /* dependencies, likewise */
 #define LOOK_JOBS 2048u /* ... and which are looked at in the time of one, at many events */
+#define LOOK_SHAPES 32u /* jobs of so many different sizes are, at many events */
 
 struct span {
     stk_time start, end;
@@ -268,13 +269,23 @@ static void end_draw(struct stk_forecast *d)
     d->forked = false;
 }
 
+/* What an event costs. Most events move all jobs of a tenant in the line, size by size. */
+static uint32_t cost_of_event(const struct stk_state *s)
+{
+    uint32_t shapes = 0;
+
+    for (uint32_t i = 0; i < s->n_pools; i++)
+        shapes += s->pools[i].n_shapes;
+    return 1 + s->n_jobs / LOOK_JOBS + shapes / LOOK_SHAPES;
+}
+
 /* Goes on with the draw at hand; what that cost, about as much as it may, is taken from *io. */
 static int go_on(struct stk_forecast *d, uint32_t *io, struct stk_err *err)
 {
     struct stk_ahead *a = &d->ahead;
     const struct stk_state *s = stk_core_state(d->core);
     const uint32_t fork = d->forked ? 0 : s->n_jobs / FORK_JOBS + s->n_edges / FORK_EDGES,
-                   each = 1 + s->n_jobs / LOOK_JOBS, before = d->forked ? a->steps : 0,
+                   each = cost_of_event(s), before = d->forked ? a->steps : 0,
                    most = (*io > fork ? *io - fork : 1) / each + 1;
     uint32_t cost;
     int rc = d->forked ? 0 : begin_draw(d, err);

@@ -268,6 +268,44 @@ static void what_is_foreseen_happens(void **state)
     }
 }
 
+/* How many slices a forecast has where so many jobs wait, of one size or each of its own. */
+static uint32_t count_slices(bool sizes)
+{
+    const struct stk_node_spec nodes[] = {{.gpus = 8, .mem_mib = 1 << 20}};
+    struct fx *f = fx_new(&(struct fx_setup){.nodes = nodes, .n_nodes = 1});
+    struct stk_predict *p = fresh(f);
+    const struct stk_forecast_config cfg = {
+        .now = f->now, .predict = p, .draws = 1, .most_events = 10000, .seed = 7};
+    struct stk_forecast *forecast = NULL;
+    struct stk_expected e = {0};
+    uint32_t last = 0, n = 0;
+    int rc;
+
+    for (uint32_t i = 0; i < 1000; i++) {
+        struct stk_job_spec j = fx_job(8, 10);
+
+        j.demand.mem_mib = sizes ? i + 1 : 1;
+        last = fx_submit(f, j);
+    }
+    assert_int_equal(stk_forecast_begin(f->core, &cfg, &last, 1, &forecast, &f->err), 0);
+    while ((rc = stk_forecast_step(forecast, 1000, &f->err)) > 0)
+        n++;
+    assert_int_equal(rc, 0);
+    stk_forecast_read(forecast, &e);
+    assert_true(e.p50 == 9990 * S);
+    stk_forecast_free(forecast);
+    stk_predict_free(p);
+    fx_drain(f);
+    fx_finish(f);
+    return n;
+}
+
+static void jobs_of_many_sizes_make_slices_shorter(void **state)
+{
+    (void)state;
+    assert_true(count_slices(true) > 10 * count_slices(false));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +317,7 @@ int main(void)
         cmocka_unit_test(says_where),
         cmocka_unit_test(in_any_world_it_changes_nothing),
         cmocka_unit_test(what_is_foreseen_happens),
+        cmocka_unit_test(jobs_of_many_sizes_make_slices_shorter),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
