@@ -156,6 +156,7 @@ void stk_api_free(struct stk_api *a)
     stk_api_questions_free(a);
     stk_http_free(a->http);
     stk_looks_free(a);
+    stk_whys_free(a);
     stk_listings_free(a);
     stk_leases_done(&a->leases);
     uv_close((uv_handle_t *)a->tick, free_handle);

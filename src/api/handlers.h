@@ -14,6 +14,8 @@
 
 struct stk_listings;
 struct stk_looks;
+struct stk_whys;
+struct stk_remedies;
 struct stk_wait; /* wait.c: a request that waits for a job */
 struct stk_feed; /* events.c: a stream of events */
 struct stk_tail; /* log.c: a log that is followed */
@@ -47,6 +49,7 @@ struct stk_api {
     } array_limit;
     struct stk_listings *listings;  /* listing.c; NULL: not asked for yet */
     struct stk_looks *looks;        /* look.c; NULL: not asked for yet */
+    struct stk_whys *whys;          /* whys.c; NULL: not asked for yet */
     struct stk_leases leases;       /* of the job that is looked at */
     double allocated_gpu_s;         /* the largest that /metrics has said */
     struct stk_line *line;          /* NULL: not asked for yet */
@@ -111,7 +114,11 @@ void stk_api_reply(void *ctx, int status, json_t *take_body); /* stk_reply_fn of
 
 /* metrics.c: at most so old that it does not matter. */
 const struct stk_api_reasons *stk_api_reasons(struct stk_api *a);
-void stk_looks_free(struct stk_api *a);    /* look.c */
+void stk_looks_free(struct stk_api *a); /* look.c */
+void stk_whys_free(struct stk_api *a);  /* whys.c */
+/* why.c: answers, with what would start the job. */
+void stk_why_answer(struct stk_api *a, struct stk_request *r, stk_job_number number,
+                    const struct stk_remedies *all);
 void stk_listings_free(struct stk_api *a); /* listing.c */
 void stk_line_free(struct stk_line *l);    /* line.c; NULL is a no-op */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* why.c - why a job waits: the reasons as data and as sentences, who holds what it needs
- * (holders.c), and the smallest changes that would start it now. */
+ * (holders.c), and the smallest changes that would start it now, which whys.c has found. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,8 +108,9 @@ static json_t *show_reasons(struct stk_api *a, const struct stk_state *s, const 
     return out;
 }
 
-/* What would start it now and this user may do, each with the command that does it. */
-static json_t *show_changes(struct stk_api *a, const struct stk_who *who, const struct stk_entry *e)
+/* What would start it now and who asks may do, each with the command that does it. */
+static json_t *show_changes(struct stk_api *a, const struct stk_entry *e,
+                            const struct stk_remedies *all)
 {
     const struct stk_live_config *c = stk_live_config(a->cfg.live);
     const struct stk_state *s = stk_core_state(stk_live_core(a->cfg.live));
@@ -118,15 +119,12 @@ static json_t *show_changes(struct stk_api *a, const struct stk_who *who, const 
                                      .gpu_types = c->gpu_types,
                                      .n_gpu_types = c->n_gpu_types,
                                      .resources = c->core.resource_names};
-    struct stk_remedies all = {.n = 0};
     json_t *out = json_array();
     char sentence[320], command[320], job[32];
 
-    if (stk_live_remedies(a->cfg.live, who, e, &all, NULL) < 0)
-        all.n = 0;
     (void)stk_show_name(a, e->number, job, sizeof(job));
-    for (uint32_t i = 0; i < all.n; i++) {
-        const struct stk_remedy *r = &all.list[i];
+    for (uint32_t i = 0; i < all->n; i++) {
+        const struct stk_remedy *r = &all->list[i];
 
         names.queue = r->kind == STK_REMEDY_QUEUE ? s->queues[r->to].name : NULL;
         names.tenant = r->kind == STK_REMEDY_TENANT ? s->tenants[r->to].name : NULL;
@@ -140,7 +138,8 @@ static json_t *show_changes(struct stk_api *a, const struct stk_who *who, const 
     return out;
 }
 
-static void explain(struct stk_api *a, struct stk_request *r, const struct stk_entry *e)
+static void explain(struct stk_api *a, struct stk_request *r, const struct stk_entry *e,
+                    const struct stk_remedies *remedies)
 {
     struct stk_core *core = stk_live_core(a->cfg.live);
     const struct stk_state *s = stk_core_state(core);
@@ -182,7 +181,7 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
     held = stk_show_holders(a, slot, &say, first, &claim);
     stk_say_why(&say, sentence, sizeof(sentence));
     stk_say_change(&say, change, sizeof(change));
-    changes = say.next ? json_array() : show_changes(a, stk_request_who(r), e);
+    changes = say.next ? json_array() : show_changes(a, e, remedies);
     if (!*change && json_array_size(changes) > 0)
         (void)snprintf(change, sizeof(change), "%s",
                        json_string_value(json_object_get(json_array_get(changes, 0), "sentence")));
@@ -230,17 +229,13 @@ static void explain_ended(struct stk_api *a, struct stk_request *r, stk_job_numb
     json_decref(job);
 }
 
-void stk_do_why(void *ctx, struct stk_request *r)
+void stk_why_answer(struct stk_api *a, struct stk_request *r, stk_job_number number,
+                    const struct stk_remedies *all)
 {
-    struct stk_api *a = ctx;
-    const struct stk_entry *e;
-    stk_job_number number;
+    const struct stk_entry *e = stk_live_entry(a->cfg.live, number);
 
-    if (stk_api_job_number(ctx, r, &number) < 0)
-        return;
-    e = stk_live_entry(a->cfg.live, number);
     if (e)
-        explain(a, r, e);
+        explain(a, r, e, all);
     else
         explain_ended(a, r, number);
 }

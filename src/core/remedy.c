@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* remedy.c - see remedy.h. A kind of change is a function that edits the description, and a range
- * to search for the value that is closest to what is asked for. */
+/* remedy.c - see remedy.h. A kind of change is a range to search for the value that is closest to
+ * what is asked for; remedy_edit.c makes the change. A search in slices begins anew with each of
+ * them: what earlier slices found of a try is known, so no fork is made twice. */
 #include "core/remedy.h"
 
 #include "core/ahead.h"
 #include "core/evictable.h"
 #include "core/tenant.h"
 #include "core/verbs.h"
-#include "model/queue.h"
 
 struct search {
     const struct stk_remedy_ask *ask;
@@ -21,7 +21,9 @@ struct search {
     int64_t unit;           /* of the values below, in those of the remedy */
     struct stk_remedy last; /* that started it */
     bool found;
-    int rc; /* -ENOMEM: no more tries */
+    uint32_t made, evicts; /* forks of this slice; who had to give way at the latest try */
+    bool paused;           /* the slice is over */
+    int rc;                /* -ENOMEM: no more tries */
 };
 
 const char *stk_remedy_name(enum stk_remedy_kind k)
@@ -54,14 +56,32 @@ static stk_time decided_at(const struct search *k)
     return round > 0 ? (now + round - 1) / round * round : now;
 }
 
-/* Whether the job starts in a fork that is told this; NULL: nothing. */
-static bool starts_with(struct search *k, const struct stk_event *ev)
+/* What came of this try in a slice before; false: it was not made. */
+static bool was_tried(struct search *k, struct stk_remedy_try *io)
 {
-    if (k->ret->forks >= k->ask->most_forks)
-        k->ret->cut = true;
-    if (k->ret->cut || k->rc < 0)
+    const struct stk_remedy_tries *t = k->ask->tries;
+    const struct stk_remedy_try *o = t && k->ret->forks < t->n ? &t->of[k->ret->forks] : NULL;
+
+    if (!o || o->kind != io->kind || o->to != io->to || o->resource != io->resource)
         return false;
-    k->ret->forks++;
+    *io = *o;
+    return true;
+}
+
+/* What comes of it, for later slices. Tries behind it were of another path. */
+static void keep_try(struct search *k, const struct stk_remedy_try *one)
+{
+    struct stk_remedy_tries *t = k->ask->tries;
+
+    if (!t || k->ret->forks >= STK_REMEDY_FORKS)
+        return;
+    t->of[k->ret->forks] = *one;
+    t->n = k->ret->forks + 1;
+}
+
+/* Whether the job starts in a fork that is told this; NULL: nothing. */
+static bool try_fork(struct search *k, const struct stk_event *ev)
+{
     k->rc = stk_ahead_fork(&k->a, decided_at(k), k->err);
     if (k->rc == 0 && ev)
         stk_ahead_tell(&k->a, *ev);
@@ -71,101 +91,27 @@ static bool starts_with(struct search *k, const struct stk_event *ev)
     return k->rc == 0 && k->a.rc == 0 && has_started(&k->a); /* else it cannot be changed so */
 }
 
-static bool edit_part(const struct search *k, struct stk_job_spec *spec, int64_t to)
+/* Whether the job starts when the core is told this, by a fork or by what a slice before found. */
+static bool starts_with(struct search *k, const struct stk_event *ev, int64_t to)
 {
-    spec->demand.gpu_milli = (uint16_t)to;
-    spec->demand.cut = false;
-    return !k->ask->part || k->ask->part(k->ask->ctx, spec) == 0;
-}
+    struct stk_remedy_try one = {.kind = k->kind, .to = to, .resource = k->resource};
 
-static bool edit_queue(const struct search *k, struct stk_job_spec *spec, uint32_t to)
-{
-    const struct stk_queue_spec *q = &k->s->queues[to];
-
-    if (k->ask->queue)
-        return k->ask->queue(k->ask->ctx, to, spec) == 0;
-    spec->terms.queue = to;
-    spec->priority = q->priority;
-    spec->tier = q->tier;
-    return true;
-}
-
-static void edit_level(struct stk_demand *d, int64_t to)
-{
-    if (!d->level_preferred) /* near if it can be */
-        d->level_preferred = d->level_required;
-    d->level_required = (uint8_t)to;
-}
-
-static void edit_time(struct stk_job_spec *spec, stk_time to)
-{
-    spec->estimate = to;
-    spec->terms.asked = spec->terms.asked ? to : 0;
-    spec->terms.limit = spec->terms.limit ? to : 0;
-}
-
-/* False: there is no such job. */
-static bool edit(const struct search *k, int64_t to, struct stk_job_spec *spec)
-{
-    struct stk_demand *d = &spec->demand;
-
-    *spec = k->base;
-    switch (k->kind) {
-    case STK_REMEDY_BEGIN:
-        spec->begin = to;
-        break;
-    case STK_REMEDY_TYPE:
-        d->gpu_types |= UINT64_C(1) << to;
-        break;
-    case STK_REMEDY_LEVEL:
-        edit_level(d, to);
-        break;
-    case STK_REMEDY_SPREAD:
-        d->per_node = (uint32_t)to;
-        break;
-    case STK_REMEDY_EXCLUSIVE:
-        d->exclusive = to;
-        break;
-    case STK_REMEDY_POOL:
-        spec->pool.i = (uint32_t)to;
-        break;
-    case STK_REMEDY_QUEUE:
-        return edit_queue(k, spec, (uint32_t)to);
-    case STK_REMEDY_TENANT:
-        spec->tenant = (uint32_t)to;
-        return !k->ask->tenant || k->ask->tenant(k->ask->ctx, (uint32_t)to, spec) == 0;
-    case STK_REMEDY_CPU:
-        d->cpu_milli = (uint32_t)to;
-        break;
-    case STK_REMEDY_MEM:
-        d->mem_mib = (uint32_t)to;
-        break;
-    case STK_REMEDY_RESOURCE:
-        stk_demand_set_resource(d, k->resource, (uint32_t)to);
-        break;
-    case STK_REMEDY_PREEMPTIBLE:
-    case STK_REMEDY_TIER:
-        spec->tier = (enum stk_tier)to;
-        break;
-    case STK_REMEDY_TIME:
-        edit_time(spec, to);
-        break;
-    case STK_REMEDY_GPUS:
-        d->gpus = (uint32_t)to;
-        break;
-    case STK_REMEDY_TASKS:
-        d->tasks = (uint32_t)to;
-        break;
-    case STK_REMEDY_PART:
-        return edit_part(k, spec, to);
-    case STK_REMEDY_PRIORITY:
-        spec->priority = (int32_t)to;
-        break;
-    case STK_REMEDY_RELEASE:
-    case STK_REMEDY_KINDS:
+    if (k->ret->forks >= k->ask->most_forks)
+        k->ret->cut = true;
+    if (k->ret->cut || k->paused || k->rc < 0)
         return false;
+    if (!was_tried(k, &one)) {
+        k->paused = k->ask->tries && k->made == k->ask->slice;
+        if (k->paused)
+            return false;
+        k->made++;
+        one.started = try_fork(k, ev);
+        one.evicts = k->a.evicts;
+        keep_try(k, &one);
     }
-    return true;
+    k->ret->forks++;
+    k->evicts = one.evicts;
+    return one.started;
 }
 
 /* Whether it starts with this value, in units. */
@@ -175,10 +121,11 @@ static bool starts(struct search *k, int64_t value)
     const struct stk_event ev = {
         .type = STK_EV_UPDATE, .job = k->ask->job, .u.update.spec = &r.spec};
 
-    if (!edit(k, r.to, &r.spec) || (k->ask->allow && k->ask->allow(k->ask->ctx, &r.spec) < 0) ||
-        stk_submit_check(k->s, &r.spec, NULL) < 0 || !starts_with(k, &ev))
+    if (!stk_remedy_edit(k->ask, k->s, &k->base, &r) ||
+        (k->ask->allow && k->ask->allow(k->ask->ctx, &r.spec) < 0) ||
+        stk_submit_check(k->s, &r.spec, NULL) < 0 || !starts_with(k, &ev, r.to))
         return false;
-    r.evicts = k->a.evicts;
+    r.evicts = k->evicts;
     k->last = r;
     k->found = true;
     return true;
@@ -445,15 +392,15 @@ static void search(struct search *k)
     if (j->state == STK_JOB_HELD) {
         begin(k, STK_REMEDY_RELEASE, 1);
         k->last = (struct stk_remedy){.kind = k->kind, .spec = k->base};
-        k->found = starts_with(k, &ev);
-        k->last.evicts = k->a.evicts;
+        k->found = starts_with(k, &ev, 0);
+        k->last.evicts = k->evicts;
         keep(k, 1);
     } else if (j->state == STK_JOB_BLOCKED && j->unmet == 0) {
         begin(k, STK_REMEDY_BEGIN, 1);
         (void)starts(k, 0);
         keep(k, k->base.begin);
     } else if (j->state == STK_JOB_WAITING) {
-        k->ret->soon = starts_with(k, NULL);
+        k->ret->soon = starts_with(k, NULL, 0);
         if (!k->ret->soon)
             search_all(k);
     }
@@ -508,5 +455,5 @@ int stk_core_remedies(const struct stk_core *core, const struct stk_remedy_ask *
         rc = k.rc;
     }
     stk_ahead_done(&k.a);
-    return rc < 0 ? stk_err_set(err, rc, "out of memory") : 0;
+    return rc < 0 ? stk_err_set(err, rc, "out of memory") : k.paused;
 }

@@ -53,6 +53,19 @@ struct stk_remedy {
     struct stk_job_spec spec; /* for an UPDATE; of no use with RELEASE. It has no dependencies */
 };
 
+struct stk_remedy_try { /* one change, and what came of it */
+    enum stk_remedy_kind kind;
+    uint32_t resource;
+    int64_t to;
+    uint32_t evicts;
+    bool started;
+};
+
+struct stk_remedy_tries { /* of a search in slices; begins as {0} */
+    struct stk_remedy_try of[STK_REMEDY_FORKS];
+    uint32_t n;
+};
+
 struct stk_remedy_ask {
     stk_job_id job;
     stk_time now; /* not before the latest event */
@@ -60,6 +73,11 @@ struct stk_remedy_ask {
      * the core has forgotten those. */
     const struct stk_job_spec *spec;
     uint32_t most_forks;
+    /* For who has other things to do meanwhile: the search stops after 'slice' forks, and goes on
+     * when it is called again with the same tries. The core may change in between: each try is of
+     * the core as it was then. NULL: all at once. */
+    struct stk_remedy_tries *tries;
+    uint32_t slice; /* > 0 */
     /* Asks for this part of a GPU instead of a whole one. NULL: the share is none, and memory does
      * not matter. < 0: that cannot be. */
     int (*part)(void *ctx, struct stk_job_spec *spec);
@@ -84,10 +102,15 @@ struct stk_remedies {
 };
 
 /* Of a job that is held, blocked or waiting and does not sleep; of others nothing is found. 0,
- * -ENOENT or -ENOMEM. */
+ * -ENOENT or -ENOMEM; 1: the slice is over, and what was found so far is of no use yet. */
 int stk_core_remedies(const struct stk_core *core, const struct stk_remedy_ask *ask,
                       struct stk_remedies *ret, struct stk_err *err);
 
 const char *stk_remedy_name(enum stk_remedy_kind k);
+
+/* remedy_edit.c: the description with the change in it. False: there is no such job. */
+struct stk_state;
+bool stk_remedy_edit(const struct stk_remedy_ask *ask, const struct stk_state *s,
+                     const struct stk_job_spec *base, struct stk_remedy *io);
 
 #endif

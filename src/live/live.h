@@ -355,11 +355,14 @@ struct stk_deadline;
 bool stk_live_deadline(struct stk_live *live, stk_job_number number, struct stk_deadline *ret);
 /* {"at", "answer", "margin_s", "earliest"} */
 json_t *stk_live_show_deadline(const struct stk_deadline *d);
-/* What would start a job that has not ended now, of what 'who' may do. 0, -EACCES, -ENOENT,
+/* What would start a job that has not ended now, of what 'who' may do. In slices of some
+ * milliseconds: 1, to be called again with the same tries, which begin as {0}. 0, -EACCES, -ENOENT,
  * -ENOMEM, -EINVAL: what it names is gone from the configuration. */
 struct stk_remedies;
+struct stk_remedy_tries;
 int stk_live_remedies(struct stk_live *live, const struct stk_who *who, const struct stk_entry *e,
-                      struct stk_remedies *ret, struct stk_err *err);
+                      struct stk_remedy_tries *tries, struct stk_remedies *ret,
+                      struct stk_err *err);
 bool stk_live_may(const struct stk_who *who,
                   uint32_t owner_uid); /* act on, and see all of, a job */
 

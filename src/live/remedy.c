@@ -9,7 +9,9 @@
 
 /* A try copies the state: of a large one there are fewer. */
 #define LEAST_FORKS 24u
-#define FORKED_JOBS 400000u /* in all tries together */
+#define FORKED_JOBS 400000u /* in all tries together; */
+#define SLICE_JOBS 100000u  /* in those of a slice */
+#define SHAPE_JOBS 8u       /* jobs that cost as much as one more size of job */
 
 struct described {
     struct stk_live *l;
@@ -74,8 +76,18 @@ static int allow(void *ctx, struct stk_job_spec *io)
     return stk_live_allow(d->l, d->who, d->uid, io, NULL);
 }
 
+/* How many tries take some milliseconds: each copies the state, and decides. */
+static uint32_t slice_of(const struct stk_state *s)
+{
+    uint64_t size = s->n_jobs + 1;
+
+    for (uint32_t i = 0; i < s->n_pools; i++)
+        size += (uint64_t)SHAPE_JOBS * s->pools[i].n_shapes;
+    return size < SLICE_JOBS ? (uint32_t)(SLICE_JOBS / size) : 1;
+}
+
 int stk_live_remedies(struct stk_live *l, const struct stk_who *who, const struct stk_entry *e,
-                      struct stk_remedies *ret, struct stk_err *err)
+                      struct stk_remedy_tries *tries, struct stk_remedies *ret, struct stk_err *err)
 {
     const struct stk_state *s = stk_core_state(l->core);
     uint32_t slot = stk_core_find(l->core, e->number), forks = FORKED_JOBS / (s->n_jobs + 1);
@@ -83,6 +95,8 @@ int stk_live_remedies(struct stk_live *l, const struct stk_who *who, const struc
         .l = l, .who = who, .uid = e->rec.uid, .json = stk_live_spec(l, e->rec.spec)};
     struct stk_remedy_ask ask = {.job = {slot},
                                  .now = l->now > s->now ? l->now : s->now,
+                                 .tries = tries,
+                                 .slice = slice_of(s),
                                  .part = part,
                                  .queue = queue,
                                  .tenant = tenant,

@@ -396,6 +396,41 @@ def test_others_are_answered_between_the_slices_of_a_long_list(tmp_path, path):
         assert all(j["spec"]["command"] == j["command"] == LONG["command"] for j in jobs)
 
 
+WAITING = {"command": ["/bin/true"], "gpus": 2, "array": {"last": 59_999}}  # more GPUs than there are free
+
+
+def test_others_are_answered_while_it_is_tried_what_would_start_a_job(tmp_path):
+    """Each try copies the state, so with many jobs there are some tries at a time."""
+    with Daemon(tmp_path, gpus=2) as d:
+        d.until(d.submit(command=["/bin/sleep", "1000000"], gpus=1), "running")
+        n, c = d.submit(**WAITING) + 30_000, Client(d.socket)
+
+        def seen_meanwhile():
+            s = ask_for(d, f"/v1/jobs/{n}/why")
+            waits = waiting(c)  # is answered before it is, or after it
+            why = read_all(s)
+            assert why["id"] == n and why["code"] == "gpus", why
+            return waits > 0
+
+        assert until(seen_meanwhile)
+
+
+def test_those_who_ask_why_may_leave_and_the_daemon_may_stop(tmp_path):
+    with Daemon(tmp_path, gpus=2) as d:
+        d.until(d.submit(command=["/bin/sleep", "1000000"], gpus=1), "running")
+        first, c = d.submit(**WAITING), Client(d.socket)
+        for i in range(20):
+            ask_for(d, f"/v1/jobs/{first + i}/why").close()
+        assert until(lambda: waiting(c) == 0)
+        asked = ask_for(d, f"/v1/jobs/{first}/why")
+        ask_for(d, f"/v1/jobs/{first + 1}/why").close()
+        assert c.post(f"/v1/jobs/{first}/cancel").status == 200  # before it is explained, or after it
+        assert read_all(asked)["state"] in ("waiting", "done")
+        left = [ask_for(d, f"/v1/jobs/{first + i}/why") for i in range(2, 10)]
+        assert d.stop() == 0
+        assert all(s.recv(12) in (b"HTTP/1.1 200", b"HTTP/1.1 503") for s in left)  # whole, or refused
+
+
 def test_a_reader_who_leaves_and_a_stop_end_a_long_list(tmp_path):
     with Daemon(tmp_path, gpus=1) as d:
         d.submit(**LONG)

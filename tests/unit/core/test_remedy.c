@@ -12,6 +12,28 @@
 
 #define S STK_SECOND
 
+/* In slices it is the same, with the same number of forks. */
+static void ask_in_slices(struct fx *f, struct stk_remedy_ask q, const struct stk_remedies *want)
+{
+    struct stk_remedy_tries tries = {.n = 0};
+    struct stk_remedies all;
+    uint32_t slices = 1;
+    int rc;
+
+    q.tries = &tries;
+    q.slice = 2;
+    while ((rc = stk_core_remedies(f->core, &q, &all, &f->err)) > 0)
+        slices++;
+    assert_int_equal(rc, 0);
+    assert_true(slices == (all.forks > 0 ? (all.forks + 1) / 2 : 1));
+    assert_true(all.n == want->n && all.forks == want->forks && all.cut == want->cut &&
+                all.soon == want->soon);
+    for (uint32_t i = 0; i < all.n; i++)
+        assert_true(all.list[i].kind == want->list[i].kind && all.list[i].to == want->list[i].to &&
+                    all.list[i].from == want->list[i].from &&
+                    all.list[i].evicts == want->list[i].evicts);
+}
+
 static struct stk_remedies ask(struct fx *f, uint32_t job, uint32_t most_forks)
 {
     const struct stk_remedy_ask q = {.job = {job}, .now = f->now, .most_forks = most_forks};
@@ -21,6 +43,7 @@ static struct stk_remedies ask(struct fx *f, uint32_t job, uint32_t most_forks)
     assert_int_equal(stk_core_remedies(f->core, &q, &all, &f->err), 0);
     assert_true(fx_digest(f) == before);
     assert_true(all.forks <= most_forks);
+    ask_in_slices(f, q, &all);
     return all;
 }
 
