@@ -72,6 +72,7 @@ struct stk_request {
     bool at_once;                  /* answered before its body is read; the connection is closed */
     bool dispatched;               /* the handler has been called */
     bool asleep;                   /* its connection is suspended */
+    bool put_off;                  /* its handler is called in a later turn of the loop */
     bool gone;                     /* its client has left */
     struct MHD_Response *response; /* NULL: not answered yet */
     int status;
@@ -92,7 +93,12 @@ struct stk_http {
     struct stk_http_config cfg;
     struct stk_door doors[4]; /* mhd NULL: free. Two that listen; old ones whose file was removed */
     uint32_t n_doors;         /* how many of them were ever used */
-    uv_timer_t *sweep;
+    uv_timer_t *sweep, *later; /* later: resumes what was put off */
+    struct {                   /* of the loop, turns.c */
+        uint64_t at_ms, spent_ns;
+        uint32_t served[16], n_served; /* users who had a request in it */
+        uint32_t last_uid, at_once;
+    } turn;
     char *socket_path;
     struct stk_socket_file socket; /* when it was made */
     bool socket_told;              /* that it is gone and cannot be made again */
@@ -134,6 +140,11 @@ size_t stk_limits_unread(const struct stk_request *r); /* of all of one user's a
  * an answer of this length may be given; if not, the request has been answered 429. */
 bool stk_unread_begins(struct stk_request *r);
 bool stk_unread_fits(struct stk_request *r, size_t len);
+
+/* turns.c: whether its handler is to be called in a later turn of the loop, in which its connection
+ * is resumed; and that one was called. */
+bool stk_turn_puts_off(struct stk_request *r);
+void stk_turn_served(struct stk_http *h, uint32_t uid, uint64_t took_ns);
 
 /* request.c */
 struct stk_request *stk_request_new(struct stk_http *h, struct stk_conn *c,

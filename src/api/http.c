@@ -95,20 +95,23 @@ uint64_t stk_http_raise_files(void)
 int stk_http_new(const struct stk_http_config *cfg, struct stk_http **ret_http, struct stk_err *err)
 {
     struct stk_http *h = calloc(1, sizeof(*h));
-    uv_timer_t *sweep = calloc(1, sizeof(*sweep));
+    uv_timer_t *sweep = calloc(1, sizeof(*sweep)), *later = calloc(1, sizeof(*later));
 
-    if (!h || !sweep) {
+    if (!h || !sweep || !later) {
         free(h);
         free(sweep);
+        free(later);
         return stk_err_set(err, -ENOMEM, "out of memory");
     }
     h->cfg = *cfg;
     h->lock_fd = -1;
     h->sweep = sweep;
+    h->later = later;
     if (gethostname(h->hostname, sizeof(h->hostname) - 1) < 0)
         h->hostname[0] = '\0';
     (void)uv_timer_init(cfg->loop, sweep);
-    sweep->data = h;
+    (void)uv_timer_init(cfg->loop, later);
+    sweep->data = later->data = h;
     (void)uv_timer_start(sweep, on_sweep, SWEEP_MS, SWEEP_MS);
     *ret_http = h;
     return 0;
@@ -439,6 +442,7 @@ void stk_http_free(struct stk_http *h)
         if (h->doors[i].mhd)
             close_door(&h->doors[i]);
     uv_close((uv_handle_t *)h->sweep, free_handle);
+    uv_close((uv_handle_t *)h->later, free_handle);
     if (h->lock_fd >= 0)
         (void)close(h->lock_fd);
     free(h->socket_path);

@@ -62,27 +62,54 @@ static void refuse_held(struct stk_request *r)
         (void)stk_unread_begins(r);
 }
 
-static enum MHD_Result dispatch(struct stk_request *r, struct MHD_Connection *mhd)
+/* Its connection sleeps until it is resumed. */
+static enum MHD_Result put_to_sleep(struct stk_request *r, struct MHD_Connection *mhd)
 {
-    struct stk_http *h = r->http;
-
-    if (!r->dispatched && !r->response) {
-        stk_conn_move(r->conn, STK_CONN_BUSY);
-        refuse_held(r);
-        r->dispatched = true;
-        if (!r->response)
-            r->route->handle(h->cfg.ctx, r);
-    }
-    if (r->conn->state != STK_CONN_BUSY)
-        stk_conn_move(r->conn, STK_CONN_BUSY);
-    if (r->response)
-        return send_answer(r, mhd);
-    if (h->closing)
+    if (r->http->closing)
         return MHD_NO;
     r->asleep = true;
-    h->stats.held++;
+    r->http->stats.held++;
     MHD_suspend_connection(mhd);
     return MHD_YES;
+}
+
+static void call_handler(struct stk_request *r)
+{
+    struct stk_http *h = r->http;
+    const uint32_t uid = r->known ? r->who.uid : UINT32_MAX;
+    const uint64_t begun = uv_hrtime();
+
+    r->dispatched = true;
+    r->route->handle(h->cfg.ctx, r);
+    stk_turn_served(h, uid, uv_hrtime() - begun);
+}
+
+/* The request is whole: its handler is called, now or later. False: later. */
+static bool begin_handler(struct stk_request *r)
+{
+    const bool resumed = r->put_off;
+
+    stk_conn_move(r->conn, STK_CONN_BUSY);
+    refuse_held(r);
+    r->put_off = !r->response && !resumed && stk_turn_puts_off(r);
+    if (r->put_off)
+        return false;
+    if (!r->response && resumed && r->http->stopping)
+        stk_request_error(r, 503, NULL, "the daemon is stopping; ask again when it is back");
+    if (r->response)
+        r->dispatched = true;
+    else
+        call_handler(r);
+    return true;
+}
+
+static enum MHD_Result dispatch(struct stk_request *r, struct MHD_Connection *mhd)
+{
+    if (!r->dispatched && !r->response && !begin_handler(r))
+        return put_to_sleep(r, mhd);
+    if (r->conn->state != STK_CONN_BUSY)
+        stk_conn_move(r->conn, STK_CONN_BUSY);
+    return r->response ? send_answer(r, mhd) : put_to_sleep(r, mhd);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): the library's signature */

@@ -11,6 +11,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -384,6 +385,31 @@ def test_ten_thousand_idle_connections_do_not_stop_service(server):
         for s in idle:
             s.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: another user's requests")
+def test_a_burst_of_one_user_lets_others_in_between():
+    burst, others, folder = [], [], pathlib.Path(tempfile.mkdtemp(prefix="stk-"))
+    folder.chmod(0o755)
+    server = Server(folder)
+    server.process.send_signal(signal.SIGSTOP)  # so that all of them come at once
+    for i in range(60):
+        uid = 65534 if i in (0, 30, 59) else 0
+        s = socket.socket(socket.AF_UNIX)
+        s.settimeout(PATIENCE_S)
+        os.seteuid(uid)
+        try:
+            s.connect(str(server.path))
+        finally:
+            os.seteuid(0)
+        s.sendall(b"GET /work?ms=20 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        (others if uid else burst).append(s)
+    server.process.send_signal(signal.SIGCONT)
+    before = [json.loads(s.makefile("rb").read().split(b"\r\n\r\n")[1])["before"] for s in others]
+    assert max(before) < 30, before
+    assert all(b" 200 " in s.makefile("rb").readline() for s in burst)
+    assert server.stop()[0] == 0
+    shutil.rmtree(folder)
 
 
 def test_one_user_cannot_hold_every_place(server):

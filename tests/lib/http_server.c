@@ -49,6 +49,21 @@ static void do_echo(void *ctx, struct stk_request *r)
         stk_request_json(r, 200, body);
 }
 
+/* Works for so long, and says how many did before it. */
+static void do_work(void *ctx, struct stk_request *r)
+{
+    static int n;
+    const uint64_t begun = uv_hrtime();
+    uint64_t ms = 0;
+
+    (void)ctx;
+    if (stk_request_number(r, "ms", 0, 1000, &ms) < 0)
+        return;
+    while (uv_hrtime() - begun < ms * 1000000)
+        ;
+    stk_request_json(r, 200, json_pack("{s:i}", "before", n++));
+}
+
 static void on_later(uv_timer_t *t)
 {
     stk_request_json(t->data, 200, json_pack("{s:b}", "later", 1));
@@ -148,6 +163,7 @@ static const struct stk_route routes[] = {
     {"GET", "/boss", do_hello, STK_NEED_ADMIN, "", NULL, "Any", NULL, 200, "for admins"},
     {"POST", "/echo", do_echo, STK_NEED_NONE, "", "Any", "Any", NULL, 200, "says it again"},
     {"GET", "/later/{name}", do_later, STK_NEED_NONE, "ms", NULL, "Any", NULL, 200, "later"},
+    {"GET", "/work", do_work, STK_NEED_NONE, "ms", NULL, "Any", NULL, 200, "takes long"},
     {"GET", "/never", do_never, STK_NEED_NONE, "", NULL, "Any", NULL, 200, "never"},
     {"GET", "/count", do_count, STK_NEED_NONE, "to", NULL, NULL, "text/plain", 200, "counts"},
     {0},
