@@ -173,6 +173,37 @@ def test_long_urls_and_headers_are_refused(server):
     (b"GET /hello\0x HTTP/1.1\r\nHost: x\r\n\r\n", "NUL"),
     (b"GET /hello%00x HTTP/1.1\r\nHost: x\r\n\r\n", "NUL"),
     (b"GET /hello?a=%00 HTTP/1.1\r\nHost: x\r\n\r\n", "NUL"),
+    (b"GET /hello HTTP/1.1\r\nHost: x\r\nContent-Length : 35\r\n\r\n", "name of a header"),
+    (b"GET /hello HTTP/1.1\r\nHost: x\r\nContent-Length\t: 35\r\n\r\n", "name of a header"),
+    (b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding : chunked\r\nContent-Length: 2\r\n\r\n[]", "name of a header"),
+    (b"GET /hello HTTP/1.1\r\nHost: x\r\n: 35\r\n\r\n", ""),
+    (b"GET /hello HTTP/1.1\r\nHost: x\r\nX(Y): 35\r\n\r\n", "name of a header"),
+    (b"GET /hello HTTP/1.1\r\nHost: x\r\nX\x80: 35\r\n\r\n", "name of a header"),
+    (b"GET /hello HTTP/1.1\r\n Host: y\r\nHost: x\r\n\r\n", ""),
+    (b"GET /hello HTTP/1.1\r\nHost: x\r\nX: a\rHost: y\r\n\r\n", ""),
+    (b"GET /hello HTTP/1.1\r\nHost: x\r\nX: a\r\r\n\r\n", ""),
+    (b"GET /hello HTTP/1.1\r\nHost: x\r\nX: a\x1bb\r\n\r\n", "control character"),
+    (b"GET /hello HTTP/1.1\r\nHost: x\r\nX: a\x7f\r\n\r\n", "control character"),
+    (b"GET /hello HTTP/1.1\r\nX: a\0b\r\nHost: x\r\n\r\n", ""),
+    (b"GET /hello HTTP/1.1\r\nX: a\0\0Y: b\r\nHost: x\r\n\r\n", ""),
+    (b"GET /hello HTTP/1.1\r\nX: a\0\r\nHost: x\r\n\r\n", ""),
+    (b"GET /hello HTTP/1.1\r\nHost: x\r\nX: a\0b\r\n\r\n", ""),
+    (b"GET /hello HTTP/1.1\r\nHost: x\r\nX\0Y: a\r\n\r\n", ""),
+    (b"GET /hello HTTP/1.1\r\nX: a\r\n b\r\nHost: x\r\n\r\n", ""),
+    (b"GET /hello HTTP/1.1\r\nX: a\r\n \r\nHost: x\r\n\r\n", ""),
+    (b"GET /hello HTTP/1.1\r\nHost: x\r\n\ty\r\n\r\n", ""),
+    (b"GET /hello HTTP/1.1\r\nHost: x\r\n \r\n\r\n", ""),
+    (b"GET /hello HTTP/1.1\r\nHost: x\r\nContent-Len: 0\r\n gth\r\n\r\n", ""),
+    (b"GET /hello HTTP/1.1\nHost: x\n\n", ""),
+    (b"GET /hello HTTP/1.1\r\nX: a\nHost: x\r\n\r\n", ""),
+    (b"GET /hello HTTP/1.2\r\nHost: x\r\n\r\n", ""),
+    (b"GET /hello\r\nHost: x\r\n\r\n", ""),
+    (b"POST /echo HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n[]\r\n0\r\n\r\n", "Transfer-Encoding"),
+    (b"GET /hello HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a\r\nAuthorization: Bearer a\r\n\r\n", "two Authorization headers"),
+    (b"GET /hello HTTP/1.1\r\nHost: localhost:99x\r\n\r\n", "port"),
+    (b"GET /hello HTTP/1.1\r\nHost: localhost:65536\r\n\r\n", "port"),
+    (b"GET /hello HTTP/1.1\r\nHost: [::1]x\r\n\r\n", "port"),
+    (b"GET /hello HTTP/1.1\r\nHost: [::1\r\n\r\n", "port"),
 ])
 def test_heads_that_can_be_read_in_two_ways_are_refused(server, head, says):
     """The answer is 400 and the connection is closed: what follows cannot be taken for another request."""
@@ -187,6 +218,21 @@ def test_the_same_connection_is_good_for_heads_that_are_clear(server):
     chunked = b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n[]\r\n0\r\n\r\n"
     out = raw(Client(server.path).socket(), one + chunked + b"GET /later/a%20b?ms=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     assert out.count(b"HTTP/1.1 200 ") == 3, out
+
+
+@pytest.mark.parametrize("header", [b"X:", b"X:\ta \t b", b"X:   ", b"X-1_!#$%&'*+.^`|~: \xc3\xa9", b"X: " + b"y" * 9000, b"Cookie: a=b; c=d",
+                                    b"\r\n".join(b"X-%d: %d" % (i, i) for i in range(60)), b"Authorization: Bearer a:b, c"], ids=range(8))
+@pytest.mark.parametrize("host", [b"x", b"x:80", b"x:", b"[::1]", b"[::1]:80"])
+def test_heads_that_are_unusual_and_clear_are_taken(server, header, host):
+    """In pieces, whole, and as the second request on a connection."""
+    s = Client(server.path, timeout=PATIENCE_S).socket()
+    head = b"GET /hello HTTP/1.1\r\nHost: " + host + b"\r\n" + header + b"\r\n\r\n"
+    for piece in (head[:30], head[30:-3], head[-3:] + head):
+        s.sendall(piece)
+        until_read(s)
+    out = raw(s, head.replace(b" HTTP/1.1\r\n", b" HTTP/1.0\r\n"))
+    assert out.count(b"200 OK") == 3, out
+
 
 
 @pytest.mark.parametrize("junk", [
