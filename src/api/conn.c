@@ -3,8 +3,8 @@
  *
  * A connection lies in one of three lists, oldest first. One that takes too long to send a request
  * is closed by shutting its socket down: libmicrohttpd then sees the end and drops it. The same
- * happens to the oldest that waits when three quarters of the room are used, so that idle
- * connections, however many, never keep a new one out.
+ * happens to the oldest that waits when three quarters of the room are used, or when open files are
+ * few, so that idle connections, however many, never keep a new one out.
  *
  * A suspended connection is not watched by libmicrohttpd, so the sweep asks the kernel which of
  * their clients have left.
@@ -16,6 +16,7 @@
 #include "api/conn.h"
 
 #define NARROW ((size_t)64 << 10)    /* bytes of an answer that every socket has room for */
+#define MAX_SPARE 64u                /* files that connections leave free */
 #define WIDE ((size_t)1 << 20)       /* the largest buffer of a socket */
 #define WIDE_USER ((size_t)32 << 20) /* of all sockets of one user whose buffer was made larger */
 
@@ -65,19 +66,46 @@ static void hang_up(struct stk_conn *c)
     stk_conn_move(c, c->state);
 }
 
-static void make_room(struct stk_door *d)
+static bool hang_up_oldest(struct stk_door *d)
 {
+    for (int i = STK_CONN_WAITING; i <= STK_CONN_READING; i++)
+        if (d->list[i].first) {
+            hang_up(d->list[i].first);
+            return true;
+        }
+    return false;
+}
+
+/* Closes a connection of the door that has the most without an answer coming. */
+static void free_file(struct stk_http *h)
+{
+    struct stk_door *most = NULL;
+    uint32_t n, top = 0;
+
+    for (uint32_t i = 0; i < h->n_doors; i++) {
+        n = h->doors[i].list[STK_CONN_WAITING].n + h->doors[i].list[STK_CONN_READING].n;
+        if (n > top) {
+            top = n;
+            most = &h->doors[i];
+        }
+    }
+    if (most)
+        (void)hang_up_oldest(most);
+}
+
+/* Before a new connection is kept. The kernel gives the lowest free number to a new file, so the
+ * number of its socket says how many files are open. */
+static void make_room(struct stk_door *d, int fd)
+{
+    const uint64_t spare = d->files / 4 < MAX_SPARE ? d->files / 4 : MAX_SPARE;
     uint32_t n = 0;
 
     for (int i = 0; i < STK_CONN_STATE_MAX; i++)
         n += d->list[i].n;
-    if (n <= d->limit - d->limit / 4)
+    if (n > d->limit - d->limit / 4 && hang_up_oldest(d))
         return;
-    for (int i = STK_CONN_WAITING; i <= STK_CONN_READING; i++)
-        if (d->list[i].first) {
-            hang_up(d->list[i].first);
-            return;
-        }
+    if ((uint64_t)fd + spare >= d->files)
+        free_file(d->http);
 }
 
 static void opened(struct stk_door *d, struct MHD_Connection *mhd, void **socket_ctx)
@@ -99,8 +127,9 @@ static void opened(struct stk_door *d, struct MHD_Connection *mhd, void **socket
         c->uid = cred.uid;
         c->gid = cred.gid;
     }
-    make_room(d);
+    make_room(d, c->fd);
     link_conn(c, STK_CONN_WAITING);
+    d->opened++;
     d->http->stats.connections++;
     d->http->stats.open++;
     *socket_ctx = c;
@@ -143,6 +172,7 @@ void stk_conn_notify(void *cls, struct MHD_Connection *mhd, void **socket_ctx,
     if (!c)
         return;
     unlink_conn(c);
+    c->door->closed = true;
     c->door->http->stats.open--;
     free(c);
     *socket_ctx = NULL;
@@ -208,6 +238,22 @@ static void close_old(struct stk_conn_list *l, uint64_t before_ms)
         hang_up(l->first);
 }
 
+/* Without a free file libmicrohttpd stops to accept until one of the door's connections is closed,
+ * and there may be none. Clients that wait from one sweep to the next without one being accepted
+ * show it. */
+static void find_stalled(struct stk_door *d)
+{
+    struct pollfd p = {.fd = d->fd, .events = POLLIN};
+
+    if (!d->mhd || d->retired || poll(&p, 1, 0) <= 0) {
+        d->stalled = UINT64_MAX;
+        return;
+    }
+    if (d->stalled == d->opened)
+        free_file(d->http);
+    d->stalled = d->opened;
+}
+
 void stk_conn_sweep(struct stk_http *h)
 {
     uint64_t now = uv_now(h->cfg.loop);
@@ -222,5 +268,6 @@ void stk_conn_sweep(struct stk_http *h)
         if (now > body_ms)
             close_old(&d->list[STK_CONN_READING], now - body_ms);
         find_gone(d);
+        find_stalled(d);
     }
 }

@@ -30,8 +30,12 @@ struct stk_door { /* one listening socket and what came in through it */
     uv_timer_t *timer;
     int fd; /* listening; closed by us */
     bool is_unix, loopback, tls;
-    bool retired;   /* accepts no new connections; closed with its last one */
-    uint32_t limit; /* connections */
+    bool retired;     /* accepts no new connections; closed with its last one */
+    bool closed;      /* a connection was closed in the present run of libmicrohttpd */
+    uint32_t limit;   /* connections */
+    uint64_t files;   /* this process may have open */
+    uint64_t opened;  /* connections so far */
+    uint64_t stalled; /* what 'opened' was when the last sweep saw clients that were not accepted */
     struct stk_conn_list list[STK_CONN_STATE_MAX];
 };
 

@@ -23,10 +23,15 @@ static void rearm(struct stk_door *d);
 static void close_retired(struct stk_http *h);
 static void watch_socket(struct stk_http *h);
 
+/* At its limit of connections libmicrohttpd stops to watch the listening socket. A run that closes
+ * a connection makes room, but only the next one watches the socket again. */
 static void run_door(struct stk_door *d)
 {
+    d->closed = false;
     (void)MHD_run(d->mhd);
     rearm(d);
+    if (d->closed)
+        stk_door_kick(d);
 }
 
 static void on_readable(uv_poll_t *p, int status, int events)
@@ -77,19 +82,31 @@ static void on_log(void *cls, const char *fmt, va_list ap)
 
 /* ---- opening and closing ---- */
 
-uint64_t stk_http_raise_files(void)
+static uint64_t count_files(void)
+{
+    struct rlimit l;
+
+    return getrlimit(RLIMIT_NOFILE, &l) == 0 ? l.rlim_cur : 1024;
+}
+
+int stk_http_raise_files(struct stk_err *err)
 {
     struct rlimit l;
 
     if (getrlimit(RLIMIT_NOFILE, &l) < 0)
-        return 1024;
+        return 0;
     if (l.rlim_cur < l.rlim_max) {
         struct rlimit more_files = {l.rlim_max, l.rlim_max};
 
         if (setrlimit(RLIMIT_NOFILE, &more_files) == 0)
             l = more_files;
     }
-    return l.rlim_cur;
+    if (l.rlim_cur >= STK_HTTP_MIN_FILES)
+        return 0;
+    return stk_err_set(err, -EMFILE,
+                       "this process may have %llu files open, and needs at least %u; raise the "
+                       "limit (ulimit -n, or LimitNOFILE= of the service)",
+                       (unsigned long long)l.rlim_cur, STK_HTTP_MIN_FILES);
 }
 
 int stk_http_new(const struct stk_http_config *cfg, struct stk_http **ret_http, struct stk_err *err)
@@ -119,11 +136,8 @@ int stk_http_new(const struct stk_http_config *cfg, struct stk_http **ret_http, 
 
 /* The door's half of the open files, so that one cannot starve the other; where there are few, half
  * of all is left for everything that is not a connection. */
-static uint32_t room(void)
+static uint32_t room(uint64_t n)
 {
-    struct rlimit l;
-    uint64_t n = getrlimit(RLIMIT_NOFILE, &l) == 0 ? l.rlim_cur : 1024;
-
     n = (n - (n > (uint64_t)2 * SPARE_FILES ? SPARE_FILES : n / 2)) / 2;
     n = n < 4 ? 4 : n;
     return n < 32768 ? (uint32_t)n : 32768;
@@ -172,7 +186,8 @@ static int open_door(struct stk_http *h, struct stk_door *d, char *cert, char *k
 
     d->http = h;
     d->tls = cert != NULL;
-    d->limit = room();
+    d->files = count_files();
+    d->limit = room(d->files);
     /* clang-format off */
     d->mhd = MHD_start_daemon(flags, 0, NULL, NULL, stk_serve_request, d,
         MHD_OPTION_EXTERNAL_LOGGER, on_log, h,

@@ -122,8 +122,10 @@ struct stk_http_stats {
     uint32_t open, held;                     /* now */
 };
 void stk_http_stats(const struct stk_http *h, struct stk_http_stats *ret);
-/* Raises this process's limit of open files to what it may be; returns it. */
-uint64_t stk_http_raise_files(void);
+#define STK_HTTP_MIN_FILES 64u /* with which all of this works */
+/* Raises this process's limit of open files to what it may be. -EMFILE: that is below
+ * STK_HTTP_MIN_FILES. */
+int stk_http_raise_files(struct stk_err *err);
 
 /* ---- for handlers ---- */
 

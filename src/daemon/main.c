@@ -345,8 +345,9 @@ static int make_state(struct stk_daemon *d, struct stk_err *err)
 static int open_all(struct stk_daemon *d, struct stk_err *err)
 {
     struct stk_settled settled;
-    int rc = open_config(d, err);
+    int rc = stk_http_raise_files(err);
 
+    rc = rc < 0 ? rc : open_config(d, err);
     d->slurm = d->config.engine == 1;
     if (rc == 0 && d->slurm) /* Slurm's engine writes there */
         rc = stk_daemon_check_places(&d->config, err);
@@ -481,7 +482,6 @@ static void prepare_process(struct stk_daemon *d)
     (void)signal(SIGPIPE, SIG_IGN);
     (void)umask(022);
     d->nofile = getrlimit(RLIMIT_NOFILE, &r) == 0 ? r.rlim_cur : 0;
-    (void)stk_http_raise_files();
     stk_log_set_level(d->opt.verbose ? STK_LOG_DEBUG : STK_LOG_INFO);
 }
 

@@ -24,9 +24,9 @@ pytestmark = pytest.mark.skipif(not SERVER.exists(), reason="built without tests
 
 
 class Server:
-    def __init__(self, folder, *args):
+    def __init__(self, folder, *args, before=()):
         self.path = folder / "s.sock"
-        self.process = subprocess.Popen([SERVER, self.path, *(args or ["127.0.0.1:0"])], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        self.process = subprocess.Popen([*before, SERVER, self.path, *(args or ["127.0.0.1:0"])], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         text=True, bufsize=1)
         self.url = self.process.stdout.readline().strip()
         assert self.process.stdout.readline() == "ready\n", self.process.stderr.read()
@@ -456,6 +456,45 @@ def test_a_burst_of_one_user_lets_others_in_between():
     assert all(b" 200 " in s.makefile("rb").readline() for s in burst)
     assert server.stop()[0] == 0
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def narrow(tmp_path, monkeypatch):
+    """A server with 64 files that closes no connection because of its age."""
+    monkeypatch.setenv("HTTP_MS", "1000000000")
+    monkeypatch.setenv("HTTP_STALL_S", "1000000")
+    s = Server(tmp_path, before=["prlimit", "--nofile=64:64"])
+    yield s
+    if s.process.poll() is None:
+        code, _, err = s.stop()
+        assert code == 0, err
+
+
+@pytest.mark.parametrize("door", ["path", "tcp"])
+def test_a_burst_of_idle_connections_makes_room_for_a_request(narrow, door):
+    where = getattr(narrow, door)
+    narrow.process.send_signal(signal.SIGSTOP)  # all of them are there at once when it goes on
+    idle = [Client(where).socket() for _ in range(40)]
+    narrow.process.send_signal(signal.SIGCONT)
+    for _ in range(3):
+        assert Client(where).get("/hello").status == 200
+    for s in idle:
+        s.close()
+
+
+@pytest.mark.parametrize("door,other", [("path", "path"), ("path", "tcp"), ("tcp", "path"), ("tcp", "tcp")])
+def test_idle_connections_give_their_files_back_when_none_is_left(narrow, door, other):
+    """The rest of the process took all files: an idle connection of either door is closed for a new one."""
+    import resource
+    idle = [Client(getattr(narrow, other)).socket() for _ in range(8)]
+    idle[-1].sendall(b"GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert b" 200 " in idle[-1].recv(65536)  # all of them were accepted
+    used = {int(fd) for fd in os.listdir(f"/proc/{narrow.process.pid}/fd")}
+    resource.prlimit(narrow.process.pid, resource.RLIMIT_NOFILE, (min(set(range(64)) - used), 64))
+    for _ in range(3):
+        assert Client(getattr(narrow, door)).get("/hello").status == 200
+    for s in idle:
+        s.close()
 
 
 def test_one_user_cannot_hold_every_place(server):

@@ -44,6 +44,15 @@ def test_a_hundred_idle_connections_with_64_files_do_not_stop_service(tmp_path):
             s.close()
 
 
+def test_a_daemon_with_too_few_files_says_so_and_does_not_start(tmp_path):
+    d = FewFiles(tmp_path, gpus=1)
+    d.files = (24, 63)
+    with pytest.raises(RuntimeError, match="may have 63 files open, and needs at least 64"):
+        d.start()
+    d.close()
+    assert not d.state.exists()
+
+
 def test_those_who_wait_leave_room_for_others_where_files_are_few(tmp_path):
     with FewFiles(tmp_path, gpus=1) as d:
         number = d.submit(command=["/bin/true"], hold=True)

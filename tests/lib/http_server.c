@@ -206,8 +206,8 @@ int main(int argc, char **argv)
         tcp.cert = argv[3];
         tcp.key = argv[4];
     }
-    (void)stk_http_raise_files();
-    rc = argc > 1 ? stk_http_new(&cfg, &h, &err) : -EINVAL;
+    rc = stk_http_raise_files(&err);
+    rc = rc == 0 && argc > 1 ? stk_http_new(&cfg, &h, &err) : -EINVAL;
     rc = rc < 0 ? rc : stk_http_listen_unix(h, argv[1], &err);
     rc = rc < 0 ? rc : stk_http_listen_tcp(h, &tcp, &err);
     if (rc < 0) {
