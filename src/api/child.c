@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sys/json.h"
+
 #define MAX_LINE ((size_t)2 << 20)
 #define FIRST_LINE ((size_t)65536)
 
@@ -69,7 +71,7 @@ static void finish(struct stk_child *c)
 
 static void take_line(struct stk_child *c, const char *line, size_t len)
 {
-    json_t *o = json_loadb(line, len, 0, NULL), *v;
+    json_t *o = stk_json_load(line, len, 0, NULL), *v;
 
     if ((v = json_object_get(o, "result")) != NULL) {
         json_decref(c->result);

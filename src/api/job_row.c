@@ -8,6 +8,7 @@
 #include "api/say.h"
 #include "core/state.h"
 #include "model/mig.h"
+#include "sys/json.h"
 
 /* The state in words, and for a job that waits why. */
 struct words {
@@ -401,7 +402,7 @@ int stk_show_number(const struct stk_show *v, struct stk_writer *w, stk_job_numb
 
 json_t *stk_show_tree(struct stk_writer *take)
 {
-    json_t *o = take->starved ? NULL : json_loadb(take->text, take->len, 0, NULL);
+    json_t *o = take->starved ? NULL : stk_json_load(take->text, take->len, 0, NULL);
 
     stk_writer_done(take);
     return o;

@@ -203,7 +203,7 @@ int stk_request_body(struct stk_request *r, json_t **ret_body)
 
     if (rc < 0)
         return rc;
-    j = json_loadb(r->body.data, r->body.len, JSON_REJECT_DUPLICATES, &why);
+    j = stk_json_load(r->body.data, r->body.len, JSON_REJECT_DUPLICATES, &why);
     drop_body(r);
     if (!j && stk_json_starved(&why))
         return refuse_body(r, -ENOMEM, NULL);

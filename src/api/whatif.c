@@ -14,6 +14,7 @@
 #include "api/handlers.h"
 #include "api/question.h"
 #include "api/show.h"
+#include "sys/json.h"
 
 #define MAX_LINE 16 /* questions that wait or run */
 
@@ -49,7 +50,7 @@ struct listing {
 
 static json_t *parsed(const char *text)
 {
-    json_t *o = *text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+    json_t *o = *text ? stk_json_load(text, strlen(text), JSON_DECODE_ANY, NULL) : NULL;
 
     return o ? o : json_null();
 }

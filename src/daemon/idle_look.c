@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sys/json.h"
+
 #define STALE_US INT64_C(60000000) /* a reading older than this says nothing */
 #define MAX_DEPTH 64
 
@@ -28,7 +30,7 @@ static int64_t half(const struct stk_idle_rule *r)
 bool stk_idle_words(struct stk_daemon *d, const struct stk_entry *e, struct stk_idle_words *ret)
 {
     const struct stk_config *c = &d->config;
-    json_t *spec = e->text ? json_loads(e->text, 0, NULL) : stk_live_spec(d->live, e->rec.spec);
+    json_t *spec = e->text ? stk_json_loads(e->text) : stk_live_spec(d->live, e->rec.spec);
     const json_t *idle = json_object_get(spec, "idle");
     const char *suspend = json_string_value(json_object_get(spec, "suspend"));
     bool shell = json_is_true(json_object_get(spec, "interactive"));

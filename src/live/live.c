@@ -7,6 +7,7 @@
 #include "core/state.h"
 #include "live/state.h"
 #include "sys/big.h"
+#include "sys/json.h"
 #include "sys/zones.h"
 
 #define ROOM 131072u /* bytes that must be free for the store to be well again */
@@ -461,7 +462,7 @@ json_t *stk_live_spec(struct stk_live *l, int64_t spec_id)
 
     if (stk_store_spec_get(l->cfg.store, spec_id, &text, &len, &err) < 0)
         return NULL;
-    json = json_loads(text, 0, NULL);
+    json = stk_json_loads(text);
     free(text);
     return json;
 }

@@ -6,6 +6,7 @@
 
 #include "core/state.h"
 #include "live/state.h"
+#include "sys/json.h"
 #include "sys/pattern.h"
 
 static const char *text(const json_t *o, const char *key)
@@ -40,7 +41,7 @@ static bool has_node(const char *pattern)
 bool stk_live_logs_found(struct stk_live *l, const struct stk_job *j, struct stk_entry *e)
 {
     const struct stk_state *s = stk_core_state(l->core);
-    json_t *spec = e->text && strstr(e->text, "%N") ? json_loads(e->text, 0, NULL) : NULL;
+    json_t *spec = e->text && strstr(e->text, "%N") ? stk_json_loads(e->text) : NULL;
     bool has =
         j->n_pieces > 0 && (has_node(text(spec, "stdout")) || has_node(text(spec, "stderr")));
     struct stk_live_logs *logs = has ? malloc(sizeof(*logs)) : NULL;

@@ -40,8 +40,8 @@ json_t *stk_many_get(const struct stk_many *m, uint32_t i, int *ret_rc, struct s
     *ret_rc = 0;
     if (m->list)
         return json_incref(json_array_get(m->list, i));
-    j = json_loadb(m->text + m->cuts[i].from, m->cuts[i].len,
-                   JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+    j = stk_json_load(m->text + m->cuts[i].from, m->cuts[i].len,
+                      JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
     if (j) {
         stk_json_make_whole(j);
         return j;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "live/state.h"
+#include "sys/json.h"
 
 #define MAX_TEXT 1000
 
@@ -104,7 +105,7 @@ static json_t *last_world(struct stk_live *l)
     json_t *o = NULL;
 
     if (stk_store_world(l->cfg.store, STK_NEVER_TIME - 1, &text, NULL) == 0)
-        o = json_loads(text, 0, NULL);
+        o = stk_json_loads(text);
     free(text);
     return o;
 }

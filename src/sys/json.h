@@ -9,6 +9,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* json_loadb() for text that may be large. NULL: it is not JSON, or there is too little memory, for
+ * which *why (may be NULL) has json_error_out_of_memory. jansson 2.14 ignores that its buffer for a
+ * string cannot grow and reads and writes beyond it, so the memory that it may need is proved to be
+ * there first. */
+json_t *stk_json_load(const char *text, size_t len, size_t flags, json_error_t *why);
+/* The same of a string without flags; NULL is no JSON. */
+json_t *stk_json_loads(const char *text);
+
 const char *stk_str(const json_t *o, const char *name);
 const char *stk_str_or(const json_t *o, const char *name, const char *none);
 /* It is there, and is this word. */

@@ -150,6 +150,29 @@ def test_lack_of_memory_is_told_from_bad_json(tmp_path, what):
         assert d.get("/v1/health")
 
 
+LONG_BODIES = [("/v1/notes", {"text": "y" * 1_500_000}), ("/v1/whatif", {"question": "x" * 900_000}),
+               ("/v1/jobs", {"command": ["/bin/true"], "hold": True, "comment": "c" * 60_000, "script": "s" * 1_000_000}),
+               ("/v1/jobs", {"jobs": [{"command": ["/bin/true"], "hold": True, "script": "s" * 950_000}]})]
+
+
+@pytest.fixture(scope="module")
+def plain_answers(tmp_path_factory):
+    with Daemon(tmp_path_factory.mktemp("plenty"), gpus=1) as d:
+        return [Client(d.socket).post(path, body).status for path, body in LONG_BODIES]
+
+
+@pytest.mark.parametrize("more_kib", [1024, 2048, 2560, 3072, 3584, 4096, 6144, 8192])
+def test_a_long_string_without_memory_for_it_is_refused_and_does_no_harm(tmp_path, plain_answers, more_kib):
+    with Daemon(tmp_path, gpus=1) as d:
+        size = next(int(line.split()[1]) << 10 for line in open(f"/proc/{d.process.pid}/status") if line.startswith("VmSize"))
+        resource.prlimit(d.process.pid, resource.RLIMIT_AS, (size + (more_kib << 10), resource.RLIM_INFINITY))
+        for (path, body), plain in zip(LONG_BODIES, plain_answers):
+            a = Client(d.socket).post(path, body)
+            assert a.status == plain or (a.status == 503 and a.json["error"]["code"] == "no_memory"), (path, a)
+        resource.prlimit(d.process.pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        assert [Client(d.socket).post(path, body).status for path, body in LONG_BODIES] == plain_answers
+
+
 # ---- the configuration of a daemon that runs as root ----
 
 def serve(config, *args):

@@ -5,10 +5,11 @@
 #include <stdlib.h>
 
 #include "engine/local/inner.h"
+#include "sys/json.h"
 
 static int64_t limit_of(const char *spec)
 {
-    json_t *o = spec ? json_loads(spec, 0, NULL) : NULL;
+    json_t *o = spec ? stk_json_loads(spec) : NULL;
     int64_t s = json_integer_value(json_object_get(o, "time_limit_s"));
 
     json_decref(o);

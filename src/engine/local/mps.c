@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "engine/local/inner.h"
+#include "sys/json.h"
 
 #define PID_FILE "nvidia-cuda-mps-control.pid"
 #define QUIT "quit -t 10\n" /* clients that are left get so many seconds */
@@ -397,7 +398,7 @@ struct owner {
 /* Of the description, where the server has put them. */
 static struct owner owner_of(const struct stk_local_job *j)
 {
-    json_t *spec = j->spec ? json_loads(j->spec, 0, NULL) : NULL;
+    json_t *spec = j->spec ? stk_json_loads(j->spec) : NULL;
     const json_t *uid = json_object_get(spec, "uid"), *gid = json_object_get(spec, "gid");
     struct owner o = {uid ? (uint32_t)json_integer_value(uid) : geteuid(),
                       gid ? (uint32_t)json_integer_value(gid) : getegid()};

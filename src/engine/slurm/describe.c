@@ -304,7 +304,7 @@ static json_t *request(const struct stk_slurm *m, const struct stk_slurm_job *j,
 json_t *stk_slurm_describe(const struct stk_slurm *m, const struct stk_slurm_job *j,
                            struct stk_err *err)
 {
-    json_t *spec = json_loads(j->spec ? j->spec : "{}", 0, NULL), *o = NULL;
+    json_t *spec = stk_json_loads(j->spec ? j->spec : "{}"), *o = NULL;
 
     if (stk_slurm_check(spec, err) == 0)
         o = request(m, j, spec, err);

@@ -86,7 +86,7 @@ static void take_booked(struct stk_slurm *m, const json_t *o)
 
 void stk_slurm_heard(struct stk_slurm *m, const char *line, size_t len)
 {
-    json_t *o = json_loadb(line, len, 0, NULL);
+    json_t *o = stk_json_load(line, len, 0, NULL);
     const char *op = json_string_value(json_object_get(o, "op"));
 
     if (!op)

@@ -35,8 +35,7 @@ static const char *whom(const struct stk_slurm_job *j, const json_t *spec)
 
 static struct warning warning_of(const struct stk_slurm_job *j)
 {
-    json_t *spec = j->spec ? json_loads(j->spec, 0, NULL) : NULL,
-           *o = json_object_get(spec, "signal");
+    json_t *spec = j->spec ? stk_json_loads(j->spec) : NULL, *o = json_object_get(spec, "signal");
     const char *name = json_string_value(json_object_get(o, "signal"));
     const json_t *s = json_object_get(o, "seconds");
     struct warning w = {.sig = NO_SIGNAL,

@@ -100,7 +100,7 @@ static void job_free(struct stk_slurm_job *j)
 
 void stk_slurm_read_spec(struct stk_slurm_job *j)
 {
-    json_t *o = j->spec ? json_loads(j->spec, 0, NULL) : NULL;
+    json_t *o = j->spec ? stk_json_loads(j->spec) : NULL;
     json_int_t n = stk_whole(json_object_get(o, "imported"), "job");
 
     j->imported = n > 0 && n < UINT32_MAX ? (uint32_t)n : 0;
