@@ -1,24 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tcp_check.c - what is asked of an address, a certificate and a key before anybody listens. Used
  * where the daemon listens, and where a configuration is checked. */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/conn.h"
+#include "sys/owned.h"
 
 #define MAX_PEM ((size_t)262144)
 
-static int read_pem(const char *path, char **ret, struct stk_err *err)
+/* A key is of no use that everybody knows, or may put another in its place. */
+static int check_key(const char *path, int fd, struct stk_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char *text = fd < 0 ? NULL : calloc(1, MAX_PEM);
-    ssize_t n = text ? read(fd, text, MAX_PEM - 1) : -1;
-    int e = errno;
+    struct stat st;
 
+    if (fstat(fd, &st) < 0)
+        return stk_err_set(err, -errno, "%s: %s", path, strerror(errno));
+    if (!S_ISREG(st.st_mode) || !(st.st_mode & 026))
+        return 0;
+    return stk_err_set(err, -EPERM,
+                       "others may %s the key %.90s (mode %04o); run: chmod g-w,o-rw %.90s",
+                       st.st_mode & 022 ? "change" : "read", path, st.st_mode & 07777, path);
+}
+
+static int read_pem(const char *path, bool is_key, char **ret, struct stk_err *err)
+{
+    int fd = stk_owned_open(path, err), rc = fd >= 0 && is_key ? check_key(path, fd, err) : fd, e;
+    char *text = rc < 0 ? NULL : calloc(1, MAX_PEM);
+    ssize_t n = text ? read(fd, text, MAX_PEM - 1) : -1;
+
+    e = errno;
     if (fd >= 0)
         (void)close(fd);
+    if (rc < 0)
+        return -EINVAL;
     if (n <= 0 || !strstr(text, "-----BEGIN")) {
         free(text);
         return n < 0 ? stk_err_set(err, -EINVAL, "%s: %s", path, strerror(e))
@@ -49,11 +66,11 @@ int stk_pem_read(const struct stk_http_tcp *tcp, char **ret_cert, char **ret_key
         return stk_err_set(err, -EINVAL, "TLS needs both a certificate and a key");
     if (!tcp->cert)
         return 0;
-    rc = read_pem(tcp->cert, ret_cert, err);
+    rc = read_pem(tcp->cert, false, ret_cert, err);
     if (rc < 0)
         return rc;
     *ret_which = "tls.key";
-    rc = read_pem(tcp->key, ret_key, err);
+    rc = read_pem(tcp->key, true, ret_key, err);
     if (rc < 0) {
         stk_pem_free(*ret_cert, NULL);
         *ret_cert = NULL;

@@ -331,27 +331,29 @@ int stk_config_parse(const char *name, const char *text, size_t len, struct stk_
     return 0;
 }
 
-int stk_config_load(const char *path, struct stk_config *c, struct stk_err *err)
+int stk_config_read(const char *path, int take_fd, struct stk_config *c, struct stk_err *err)
 {
     char *text = malloc(STK_CONFIG_MAX_FILE + 2);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
     size_t len = 0;
     ssize_t n = -1;
     int rc;
 
-    if (!text || fd < 0) {
-        rc = stk_err_set(err, -errno, "%s: %s", path, strerror(errno));
-    } else {
-        while (len <= STK_CONFIG_MAX_FILE &&
-               (n = read(fd, text + len, STK_CONFIG_MAX_FILE + 1 - len)) > 0)
-            len += (size_t)n;
-        rc = n < 0 ? stk_err_set(err, -errno, "%s: %s", path, strerror(errno))
-                   : stk_config_parse(path, text, len, c, err);
-    }
-    if (fd >= 0)
-        (void)close(fd);
+    while (text && len <= STK_CONFIG_MAX_FILE &&
+           (n = read(take_fd, text + len, STK_CONFIG_MAX_FILE + 1 - len)) > 0)
+        len += (size_t)n;
+    rc = n < 0 ? stk_err_set(err, -errno, "%s: %s", path, strerror(errno))
+               : stk_config_parse(path, text, len, c, err);
+    (void)close(take_fd);
     free(text);
     return rc;
+}
+
+int stk_config_load(const char *path, struct stk_config *c, struct stk_err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    return fd < 0 ? stk_err_set(err, -errno, "%s: %s", path, strerror(errno))
+                  : stk_config_read(path, fd, c, err);
 }
 
 int stk_config_setup(const struct stk_config *c, struct stk_setup *ret, struct stk_err *err)

@@ -99,6 +99,7 @@ void stk_config_done(struct stk_config *c); /* zeroed structs are fine */
 /* "stoker.yaml:7: policy.bundle: there is no bundle "fare"; did you mean "fair"?" On failure *c is
  * untouched. */
 int stk_config_load(const char *path, struct stk_config *c, struct stk_err *err);
+int stk_config_read(const char *path, int take_fd, struct stk_config *c, struct stk_err *err);
 int stk_config_parse(const char *name, const char *text, size_t len, struct stk_config *c,
                      struct stk_err *err);
 /* The policies it asks for. */

@@ -219,8 +219,8 @@ int stk_daemon_read_config(struct stk_daemon *d, struct stk_config *c, struct st
     if (!d->opt.config)
         d->opt.config = d->found = stk_daemon_config_path();
     if (d->opt.config)
-        rc = stk_owned_check(d->opt.config, err);
-    if (rc == 0 && d->opt.config)
-        rc = stk_config_load(d->opt.config, c, err);
+        rc = stk_owned_open(d->opt.config, err);
+    if (rc >= 0 && d->opt.config)
+        rc = stk_config_read(d->opt.config, rc, c, err);
     return rc < 0 ? rc : stk_daemon_merge(&d->opt, c, err);
 }

@@ -65,8 +65,8 @@ static int reload(struct stk_daemon *d, struct stk_err *err)
     int rc;
 
     stk_config_init(&fresh);
-    rc = stk_owned_check(d->opt.config, err);
-    rc = rc < 0 ? rc : stk_config_load(d->opt.config, &fresh, err);
+    rc = stk_owned_open(d->opt.config, err);
+    rc = rc < 0 ? rc : stk_config_read(d->opt.config, rc, &fresh, err);
     rc = rc < 0 ? rc : stk_daemon_merge(&d->opt, &fresh, err);
     rc = rc < 0 ? rc : stk_daemon_settle(d, &fresh, &settled, err);
     if (rc == 0 && stk_live_pending(d->live)) /* nothing may be half done */

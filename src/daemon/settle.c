@@ -65,13 +65,9 @@ static int read_rules(const struct stk_config *c, json_t **ret_list, int64_t *re
     *ret_every_s = 0;
     if (!c->rules)
         return 0;
-    if (stk_owned_check(c->rules, &why) < 0)
+    fd = stk_owned_open(c->rules, &why);
+    if (fd < 0)
         return stk_config_refuse(c, "rules", why.text, err);
-    fd = open(c->rules, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        (void)stk_err_set(&why, -EINVAL, "cannot read %.100s: %s", c->rules, strerror(errno));
-        return stk_config_refuse(c, "rules", why.text, err);
-    }
     text = malloc(STK_MAX_RULES_FILE + 1);
     while (text && n <= STK_MAX_RULES_FILE &&
            (more = read(fd, text + n, STK_MAX_RULES_FILE + 1 - (size_t)n)) > 0)

@@ -346,6 +346,7 @@ def test_https_with_a_certificate(tmp_path):
     plain.settimeout(PATIENCE_S)
     assert b"200" not in raw(plain, b"GET /hello HTTP/1.1\r\nHost: x\r\n\r\n")
     assert server.stop()[0] == 0
+    cert.chmod(0o600)  # as a key must be
     p = subprocess.run([SERVER, tmp_path / "s.sock", "127.0.0.1:0", cert, cert], capture_output=True, text=True, timeout=PATIENCE_S)
     assert p.returncode == 1 and "a pair" in p.stderr
 

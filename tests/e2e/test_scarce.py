@@ -3,6 +3,7 @@
 import contextlib
 import os
 import resource
+import shutil
 import socket
 import subprocess
 
@@ -175,8 +176,8 @@ def test_a_long_string_without_memory_for_it_is_refused_and_does_no_harm(tmp_pat
 
 # ---- the configuration of a daemon that runs as root ----
 
-def serve(config, *args):
-    return subprocess.run([STOKERD, "--config", config, *args], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+def serve(config, *args, cwd=None, stdin=None):
+    return subprocess.run([STOKERD, "--config", config, *args], capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=cwd, stdin=stdin)
 
 
 @needs_root
@@ -208,6 +209,118 @@ def test_a_configuration_that_others_may_write_is_refused_by_root(tmp_path, what
     assert f"{culprit} (owner" in done.stderr and f"mode {culprit.stat().st_mode & 0o7777:04o}" in done.stderr, done
     assert f"run: {'chown root:root' if what == 'owner' else 'chmod go-w'} {culprit}\n" in done.stderr, done
     assert not (tmp_path / "state").exists()
+
+
+def lead_astray(tmp_path, what, config):
+    """A path to the file that somebody else than root can lead elsewhere, and the path that must be named."""
+    (tmp_path / "sticky").mkdir()
+    (tmp_path / "sticky").chmod(0o1777)
+    if what == "link in a sticky folder":
+        given = culprit = tmp_path / "sticky" / "link"
+        given.symlink_to(config)
+    elif what == "folder in a sticky folder":
+        culprit = tmp_path / "sticky" / "etc"
+        culprit.symlink_to(config.parent)
+        given = culprit / config.name
+    elif what == "relative link behind ours":
+        culprit = tmp_path / "sticky" / "link"
+        culprit.symlink_to(f"../{config.parent.name}/{config.name}")
+        given = tmp_path / "ours"
+        given.symlink_to("sticky/link")
+    else:
+        culprit = tmp_path / "theirs"
+        culprit.mkdir()
+        (culprit / "link").symlink_to(config)
+        given = tmp_path / "ours"
+        given.symlink_to(culprit / "link")
+    os.chown(culprit, 65534, 65534, follow_symlinks=False)
+    return given, culprit
+
+
+ASTRAY = ["link in a sticky folder", "folder in a sticky folder", "relative link behind ours", "link in a folder of theirs"]
+
+
+@needs_root
+@pytest.mark.parametrize("what", ASTRAY)
+@pytest.mark.parametrize("key", ["config", "rules"])
+def test_links_of_others_on_the_way_to_a_configuration_are_refused_by_root(tmp_path, what, key):
+    folder = tmp_path / "etc"
+    folder.mkdir()
+    file = folder / "file.yaml"
+    file.write_text("virtual_gpus: 1\n" if key == "config" else "rules: []\n")
+    given, culprit = lead_astray(tmp_path, what, file)
+    config = given
+    if key == "rules":
+        config = folder / "stoker.yaml"
+        config.write_text(f"virtual_gpus: 1\nrules: {given}\n")
+    done = serve(config, "--check")
+    assert done.returncode != 0 and "others than root may change" in done.stderr, done
+    assert f"{culprit} (owner 65534" in done.stderr and "root:root /" in done.stderr, done
+
+
+@needs_root
+def test_a_file_that_the_group_of_root_may_write_is_refused(tmp_path):
+    """So does an access control list look that lets another user write."""
+    config = tmp_path / "stoker.yaml"
+    config.write_text("virtual_gpus: 1\n")
+    config.chmod(0o664)
+    done = serve(config, "--check")
+    assert done.returncode != 0 and f"others than root may change {config} (owner 0, mode 0664)" in done.stderr, done
+    config.chmod(0o644)
+    assert serve(config, "--check").returncode == 0
+
+
+@needs_root
+def test_links_of_root_are_followed(tmp_path):
+    folder = tmp_path / "etc"
+    folder.mkdir()
+    (folder / "real.yaml").write_text("virtual_gpus: 1\n")
+    (folder / "a.yaml").symlink_to("real.yaml")
+    (tmp_path / "b").symlink_to("etc/../etc/.//")
+    (tmp_path / "c.yaml").symlink_to(tmp_path / "b" / "a.yaml")
+    (tmp_path / "round").symlink_to("round")
+    for good in (folder / "a.yaml", tmp_path / "b" / "a.yaml", tmp_path / "c.yaml", "/dev/null"):
+        done = serve(good, "--check")
+        assert done.returncode == 0, (good, done)
+    assert serve("./c.yaml", "--check", cwd=tmp_path).returncode == 0
+    with open(folder / "real.yaml", encoding="utf-8") as given:
+        assert serve("/dev/stdin", "--check", stdin=given).returncode == 0
+    for bad, says in ((tmp_path / "round", "symbolic links"), (folder, "directory"), (folder / "none", "No such file"), (folder / "a.yaml" / "x", "directory")):
+        done = serve(bad, "--check")
+        assert done.returncode != 0 and str(bad) in done.stderr and says in done.stderr, done
+
+
+def make_pair(folder):
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1", "-subj", "/CN=localhost",
+                    "-keyout", key, "-out", cert], check=True, capture_output=True)
+    return cert, key
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="needs openssl to make a certificate")
+def test_a_key_that_others_may_read_or_write_is_refused(tmp_path):
+    cert, key = make_pair(tmp_path)
+    config = tmp_path / "stoker.yaml"
+    config.write_text(f"virtual_gpus: 1\nlisten: 127.0.0.1:0\ntls:\n  cert: {cert}\n  key: {key}\n")
+    for mode, good in ((0o600, True), (0o640, True), (0o644, False), (0o604, False), (0o660, False), (0o602, False)):
+        key.chmod(mode)
+        done = serve(config, "--check")
+        assert (done.returncode == 0) == good, (oct(mode), done)
+        assert good or ("others" in done.stderr and str(key) in done.stderr and f"mode {mode:04o}" in done.stderr), done
+
+
+@needs_root
+@pytest.mark.skipif(not shutil.which("openssl"), reason="needs openssl to make a certificate")
+@pytest.mark.parametrize("which", ["cert", "key"])
+def test_a_certificate_or_key_behind_a_link_of_others_is_refused_by_root(tmp_path, which):
+    (tmp_path / "etc").mkdir()
+    cert, key = make_pair(tmp_path / "etc")
+    given, culprit = lead_astray(tmp_path, ASTRAY[0], cert if which == "cert" else key)
+    cert, key = (given, key) if which == "cert" else (cert, given)
+    config = tmp_path / "stoker.yaml"
+    config.write_text(f"virtual_gpus: 1\nlisten: 127.0.0.1:0\ntls:\n  cert: {cert}\n  key: {key}\n")
+    done = serve(config, "--check")
+    assert done.returncode != 0 and f"tls.{which}" in done.stderr and f"others than root may change the link {culprit}" in done.stderr, done
 
 
 @needs_root
