@@ -65,6 +65,18 @@ static void copy(char *to, size_t size, const char *from)
     (void)snprintf(to, size, "%s", from ? from : "");
 }
 
+void stk_alerts_skip(struct stk_alerts *a, stk_time by)
+{
+    for (uint32_t i = 0; i < a->n; i++) {
+        if (a->list[i].resolved)
+            continue;
+        a->list[i].since += by;
+        a->list[i].seen += by;
+        a->list[i].fired += a->list[i].fired ? by : 0;
+        a->changed = true;
+    }
+}
+
 void stk_alerts_see(struct stk_alerts *a, const struct stk_alert_seen *s, stk_time now)
 {
     struct stk_alert *x = find(a, s->kind, s->of);

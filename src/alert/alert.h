@@ -78,6 +78,8 @@ void stk_alerts_done(struct stk_alerts *a);
 
 /* Since when a condition holds that has been said and is not over; 0: there is none. */
 stk_time stk_alerts_since(const struct stk_alerts *a, enum stk_alert_kind kind, const char *of);
+/* The time has jumped: what holds and is not over has held as long as before. */
+void stk_alerts_skip(struct stk_alerts *a, stk_time by);
 /* A condition holds at this look. A condition of the whole ("of" is "") may be about another job
  * than at the look before: text, job, node, GPU and tenant are those of the last look. */
 void stk_alerts_see(struct stk_alerts *a, const struct stk_alert_seen *s, stk_time now);

@@ -72,7 +72,6 @@ int stk_api_new(const struct stk_api_config *cfg, struct stk_api **ret_api, stru
         return stk_err_set(err, -ENOMEM, "out of memory");
     }
     a->cfg = *cfg;
-    a->opened = stk_api_now(a);
     rc = stk_http_new(&http, &a->http, err);
     if (rc < 0) {
         free(a);

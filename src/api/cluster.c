@@ -3,6 +3,7 @@
 #include "api/owners.h"
 #include "api/show.h"
 #include "core/state.h"
+#include "live/counts.h"
 
 #define MAX_ROWS 200u   /* of running and of waiting jobs */
 #define MAX_SCAN 10000u /* jobs looked at to find them */
@@ -148,12 +149,13 @@ void stk_do_health(void *ctx, struct stk_request *r)
     struct stk_api *a = ctx;
     const struct stk_who *who = stk_request_who(r);
     stk_time now = stk_api_now(a);
-    json_t *o = json_pack(
-        "{s:s,s:s,s:s,s:o,s:f,s:I,s:I,s:b,s:s}", "status", a->trouble[0] ? "trouble" : "ok",
-        "version", a->cfg.version, "policy", stk_live_config(a->cfg.live)->policy, "now",
-        stk_show_time(now), "up_s", (double)(now - a->opened) / 1e6, "seq",
-        (json_int_t)stk_live_seq(a->cfg.live), "jobs", (json_int_t)stk_live_count(a->cfg.live),
-        "virtual", a->cfg.virtual_gpus, "engine", a->cfg.slurm ? "slurm" : "local");
+    json_t *o = json_pack("{s:s,s:s,s:s,s:o,s:f,s:I,s:I,s:b,s:s}", "status",
+                          a->trouble[0] ? "trouble" : "ok", "version", a->cfg.version, "policy",
+                          stk_live_config(a->cfg.live)->policy, "now", stk_show_time(now), "up_s",
+                          (double)(now - stk_live_counts(a->cfg.live)->since) / 1e6, "seq",
+                          (json_int_t)stk_live_seq(a->cfg.live), "jobs",
+                          (json_int_t)stk_live_count(a->cfg.live), "virtual", a->cfg.virtual_gpus,
+                          "engine", a->cfg.slurm ? "slurm" : "local");
 
     (void)json_object_set_new(o, "clock_ahead_s", json_real((double)stk_api_ahead(a) / 1e6));
     (void)json_object_set_new(o, "trouble", a->trouble[0] ? json_string(a->trouble) : json_null());

@@ -73,7 +73,6 @@ struct stk_api {
         struct stk_pass pass; /* made with this */
         uint64_t until_ms;    /* 0: none */
     } codes[64];
-    stk_time opened;
     struct stk_user users[64];
 };
 

@@ -141,9 +141,10 @@ static void put_daemon(struct stk_prom *p, const struct stk_api *a)
                  "By how much the scheduler's time is ahead of the machine's clock.",
                  (double)stk_api_ahead(a) / 1e6);
     stk_prom_one(p, "stoker_start_time_seconds", "gauge",
-                 "When the daemon was started, since 1970.", (double)a->opened / 1e6);
+                 "When the daemon was started, since 1970.",
+                 (double)stk_live_counts(a->cfg.live)->since / 1e6);
     stk_prom_one(p, "stoker_up_seconds", "gauge", "Time since the daemon was started.",
-                 (double)(stk_api_now(a) - a->opened) / 1e6);
+                 (double)(stk_api_now(a) - stk_live_counts(a->cfg.live)->since) / 1e6);
     if (a->cfg.turns)
         a->cfg.turns(a->cfg.ctx, &turns, &switch_s);
     stk_prom_one(p, "stoker_turns_total", "counter",

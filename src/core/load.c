@@ -23,6 +23,7 @@
 #include "core/pair.h"
 #include "core/power.h"
 #include "core/queue.h"
+#include "core/skipped.h"
 #include "core/txn.h"
 #include "core/usage.h"
 #include "core/verbs.h"
@@ -270,10 +271,12 @@ static int load(struct stk_loading *l)
     struct stk_state *s = l->s;
     int rc = stk_loading_read(l);
 
-    if (rc == 0 && l->later) {
+    if (rc == 0 && l->later)
         stk_named_move(s, l->later);
+    if (rc == 0 && l->skipped)
+        stk_skipped_move(s, l->skipped);
+    if (l->later || l->skipped)
         l->same_settings = false; /* timers that were saved are of other times */
-    }
     for (uint32_t i = 0; i < s->n_jobs && rc == 0; i++) {
         if (s->jobs[i].state == STK_JOB_DONE && s->jobs[i].pool >= s->n_pools)
             s->jobs[i].pool = 0;
@@ -320,12 +323,13 @@ int stk_core_load(struct stk_core *fresh, const unsigned char *buf, size_t len, 
 }
 
 int stk_load_again(struct stk_core *fresh, const unsigned char *buf, size_t len, stk_time later,
-                   struct stk_err *err)
+                   stk_time skipped, struct stk_err *err)
 {
     return load_into(&(struct stk_loading){.core = fresh,
                                            .s = &fresh->s,
                                            .settled = true,
                                            .later = later,
+                                           .skipped = skipped,
                                            .r = {buf, buf + len, false},
                                            .err = err});
 }

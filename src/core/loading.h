@@ -26,8 +26,9 @@ struct stk_saved_array {
 struct stk_loading {
     struct stk_core *core;
     struct stk_state *s;
-    bool settled;   /* its settings are those that hold, not those that were saved */
-    stk_time later; /* by which times that people named move */
+    bool settled;     /* its settings are those that hold, not those that were saved */
+    stk_time later;   /* by which times that people named move */
+    stk_time skipped; /* and those that the core wrote down */
     struct stk_reader r;
     struct stk_err *err;
     bool same_order, same_settings;

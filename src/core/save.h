@@ -44,9 +44,10 @@ int stk_core_load(struct stk_core *fresh, const unsigned char *buf, size_t len,
                   struct stk_err *err);
 
 /* The same into a core that has its settings already (core/settings.h). Times that people named
- * become later by 'later' (core/named.h). */
+ * become later by 'later' (core/named.h), and those that the core wrote down by 'skipped'
+ * (core/skipped.h). */
 int stk_load_again(struct stk_core *fresh, const unsigned char *buf, size_t len, stk_time later,
-                   struct stk_err *err);
+                   stk_time skipped, struct stk_err *err);
 
 /* For core/load.c: a number for the order policy's settings (as long as they are equal, saved
  * timers hold), and a job's own members, each in its range. */

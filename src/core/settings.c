@@ -6,6 +6,7 @@
 #include "core/leave.h"
 #include "core/save.h"
 #include "core/tenant.h"
+#include "core/usage.h"
 #include "core/verbs.h"
 
 static int no_memory(struct stk_err *err)
@@ -203,6 +204,7 @@ static int put_one(struct making *k, const struct stk_set *e, struct stk_err *er
     case STK_SET_POOL:
     case STK_SET_MOVE:
     case STK_SET_CLOCK:
+    case STK_SET_SKIP:
     case STK_SET_KIND_MAX:
         break;
     }
@@ -343,6 +345,13 @@ static int check_clock(const struct stk_set *e, struct stk_err *err)
     return 0;
 }
 
+static int check_skip(const struct stk_state *s, const struct stk_set *e, struct stk_err *err)
+{
+    if (e->row || e->column || e->clear || e->value < 0 || e->value > s->now)
+        return stk_err_set(err, -EINVAL, "time jumps ahead, and not by more than it is");
+    return 0;
+}
+
 int stk_settings_check(const struct stk_state *s, const struct stk_set *e, struct stk_err *err)
 {
     bool named = e->kind == STK_SET_PARAM;
@@ -371,6 +380,8 @@ int stk_settings_check(const struct stk_state *s, const struct stk_set *e, struc
         return check_move(s, e, err);
     case STK_SET_CLOCK:
         return check_clock(e, err);
+    case STK_SET_SKIP:
+        return check_skip(s, e, err);
     case STK_SET_KIND_MAX:
         break;
     }
@@ -401,21 +412,26 @@ static uint32_t with(const struct stk_state *s, const struct stk_set *e, struct 
         last.clear = false;
         last.value = t->nodes[e->row].pool.i;
     }
-    if (last.kind == STK_SET_MOVE || last.clear || (e->clear && at_home(s, &last)))
+    if (last.kind == STK_SET_MOVE || last.kind == STK_SET_SKIP || last.clear ||
+        (e->clear && at_home(s, &last)))
         return n;
     to[n++] = last;
     return n;
 }
 
 static int change(struct stk_core *c, struct stk_set *set, uint32_t n, uint32_t cap,
-                  struct stk_err *err)
+                  stk_time skipped, struct stk_err *err)
 {
     struct stk_settings *t = c->s.settings;
     const struct stk_settings old = *t;
     struct stk_bytes bytes = {.mem = &c->s.mem};
     struct stk_core *made = NULL;
-    int rc = stk_core_save(c, &bytes, err);
+    stk_time faded;
+    int rc;
 
+    faded = stk_usage_skip(&c->s, skipped);
+    rc = stk_core_save(c, &bytes, err);
+    (void)stk_usage_skip(&c->s, -faded);
     rc = rc < 0 ? rc : make(&c->s, set, n, false, &made, err);
     if (rc == 0) {
         made->s.settings = t;
@@ -423,7 +439,7 @@ static int change(struct stk_core *c, struct stk_set *set, uint32_t n, uint32_t 
         t->n = n;
         t->cap = cap;
         rc = stk_load_again(made, bytes.data, bytes.n, ahead_of(set, n) - ahead_of(old.set, old.n),
-                            err);
+                            skipped, err);
     }
     stk_bytes_done(&bytes);
     if (rc == 0) {
@@ -452,7 +468,7 @@ int stk_settings_set(struct stk_core *c, const struct stk_set *e, struct stk_err
     set = mem.resize(mem.ctx, NULL, 0, cap * sizeof(*set));
     if (!set)
         return no_memory(err);
-    rc = change(c, set, with(&c->s, e, set), cap, err);
+    rc = change(c, set, with(&c->s, e, set), cap, e->kind == STK_SET_SKIP ? e->value : 0, err);
     if (rc < 0)
         (void)mem.resize(mem.ctx, set, cap * sizeof(*set), 0);
     else if (was)

@@ -149,6 +149,17 @@ void stk_usage_lease(struct stk_state *s, const struct stk_job *j, bool took)
     x->paid += STK_USAGE_PAYS;
 }
 
+stk_time stk_usage_skip(struct stk_state *s, stk_time by)
+{
+    struct stk_usages *x = s->usage;
+
+    if (!x)
+        return 0;
+    by = by < s->now - x->epoch ? by : s->now - x->epoch;
+    x->epoch += by;
+    return by;
+}
+
 stk_u128 stk_usage_of(const struct stk_state *s, uint32_t tenant, uint64_t growth)
 {
     const struct stk_usage *row = &s->usage->row[tenant];

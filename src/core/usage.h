@@ -68,6 +68,9 @@ void stk_usage_memory(struct stk_state *s, struct stk_visit *v); /* core/blocks.
 void stk_usage_lease(struct stk_state *s, const struct stk_job *j, bool took);
 /* The job is live from now on, or not any more; before and after it is changed. */
 void stk_usage_live(struct stk_state *s, const struct stk_job *j, bool live);
+/* What was had fades as if so much had not passed, as far as it has. Returns how much
+ * that is; called with the opposite, all is as before. */
+stk_time stk_usage_skip(struct stk_state *s, stk_time by);
 /* A job of the tenant waits, or no longer. */
 void stk_usage_waits(struct stk_state *s, uint32_t tenant, bool waits);
 uint32_t *stk_usage_lanes(struct stk_state *s, uint32_t tenant);

@@ -397,6 +397,12 @@ void stk_watchman_look(struct stk_watchman *w, const struct stk_sampler *m, stk_
         (void)keep(w);
 }
 
+void stk_watchman_skip(struct stk_watchman *w, stk_time by)
+{
+    stk_alerts_skip(&w->a, by);
+    w->trouble += w->trouble ? by : 0;
+}
+
 int stk_watchman_new(struct stk_daemon *d, struct stk_watchman **ret, struct stk_err *err)
 {
     struct stk_watchman *w = calloc(1, sizeof(*w));

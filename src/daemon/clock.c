@@ -10,16 +10,15 @@ stk_time stk_clock_read(struct stk_clock *c, stk_time wall, stk_time elapsed)
     stk_time passed = c->begun && elapsed > c->elapsed ? elapsed - c->elapsed : 0;
     stk_time now = c->begun ? c->now + passed : wall;
 
-    if (wall >= now) {
-        if (c->begun && wall - now > SET_US)
-            c->skipped += wall - now;
+    c->behind = wall - now > SET_US ? wall - now : 0;
+    if (c->behind == 0 && wall >= now) {
         now = wall;
-    } else if (passed > 0) {
+    } else if (wall < now && passed > 0) {
         stk_time less = passed / SLOWER;
 
         now -= less < now - wall ? less : now - wall;
     }
-    c->ahead = now - wall;
+    c->ahead = now > wall ? now - wall : 0;
     if (c->begun && c->ahead - before > SET_US)
         c->set_back += c->ahead - before;
     c->begun = true;
@@ -27,6 +26,15 @@ stk_time stk_clock_read(struct stk_clock *c, stk_time wall, stk_time elapsed)
     c->elapsed = elapsed;
     c->wall = wall;
     return now;
+}
+
+stk_time stk_clock_skip(struct stk_clock *c)
+{
+    const stk_time by = c->behind;
+
+    c->now += by;
+    c->behind = 0;
+    return by;
 }
 
 stk_time stk_clock_rest(const struct stk_clock *c)
@@ -38,6 +46,7 @@ void stk_clock_raise(struct stk_clock *c, stk_time least)
 {
     if (c->begun && c->now < least) {
         c->now = least;
-        c->ahead = least - c->wall;
+        c->ahead = least > c->wall ? least - c->wall : 0;
+        c->behind = 0; /* until it is read again */
     }
 }

@@ -185,7 +185,8 @@ bool stk_daemon_forget(struct stk_daemon *d);
 stk_time stk_daemon_now(void *ctx); /* the daemon */
 stk_time stk_daemon_ahead(void *ctx);
 stk_time stk_daemon_elapsed(void *ctx);
-stk_time stk_daemon_skipped(void *ctx);
+stk_time stk_daemon_behind(void *ctx);
+stk_time stk_daemon_skip(void *ctx);
 void stk_daemon_clock_raise(void *ctx, stk_time least);
 /* Something could not be written down. */
 void stk_daemon_try_later(struct stk_daemon *d, const struct stk_err *err);
@@ -311,7 +312,8 @@ void stk_sampler_free(struct stk_sampler *w); /* NULL is a no-op; memory goes wi
 /* alerts.c: looks after every look of the sampler. */
 int stk_watchman_new(struct stk_daemon *d, struct stk_watchman **ret, struct stk_err *err);
 void stk_watchman_look(struct stk_watchman *w, const struct stk_sampler *m, stk_time now);
-void stk_watchman_reload(struct stk_watchman *w); /* other rules */
-void stk_watchman_free(struct stk_watchman *w);   /* NULL is a no-op */
+void stk_watchman_skip(struct stk_watchman *w, stk_time by); /* the time has jumped */
+void stk_watchman_reload(struct stk_watchman *w);            /* other rules */
+void stk_watchman_free(struct stk_watchman *w);              /* NULL is a no-op */
 
 #endif

@@ -47,11 +47,18 @@ stk_time stk_daemon_elapsed(void *ctx)
     return d->clock.elapsed;
 }
 
+stk_time stk_daemon_behind(void *ctx)
+{
+    const struct stk_daemon *d = ctx;
+
+    return d->clock.behind;
+}
+
 /* Called at the beginning of each turn, so people hear of it when it happens. */
-stk_time stk_daemon_skipped(void *ctx)
+stk_time stk_daemon_skip(void *ctx)
 {
     struct stk_daemon *d = ctx;
-    const stk_time skipped = d->clock.skipped;
+    const stk_time skipped = stk_clock_skip(&d->clock);
 
     if (skipped)
         stk_log(STK_LOG_WARN, "the clock was set forward by %.1f s; run times do not count it",
@@ -62,7 +69,7 @@ stk_time stk_daemon_skipped(void *ctx)
             "the clock was set back by %.1f s: stoker's time is %.1f s ahead of it, and runs 5%% "
             "slower until both agree; times that people named follow the clock",
             (double)d->clock.set_back / 1e6, (double)d->clock.ahead / 1e6);
-    d->clock.skipped = d->clock.set_back = 0;
+    d->clock.set_back = 0;
     return skipped;
 }
 

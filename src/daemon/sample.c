@@ -77,22 +77,45 @@ static void on_again(uv_timer_t *t)
         (void)uv_timer_start(t, on_again, AGAIN_MS, 0);
 }
 
+/* The time has jumped since the last look: what was noted was as long ago as it really was. */
+static void skip(struct stk_sampler *w, stk_time by)
+{
+    for (uint32_t i = 0; i < w->n; i++)
+        if (w->list[i].idle_since > 0)
+            w->list[i].idle_since += by;
+    stk_watchman_skip(w->d->watchman, by);
+}
+
+/* How much has passed since the last look, whatever was done to the machine's clock; microseconds.
+ */
+static stk_time since_last(struct stk_sampler *w, stk_time now)
+{
+    const stk_time by = stk_daemon_elapsed(w->d);
+    const stk_time passed = w->looked ? by - w->looked_by : 0;
+
+    if (w->looked && now - w->looked > passed + STK_SECOND)
+        skip(w, now - w->looked - passed);
+    w->looked = now;
+    w->looked_by = by;
+    return passed;
+}
+
 static void on_timer(uv_timer_t *t)
 {
     struct stk_sampler *w = t->data;
     stk_time now = stk_daemon_now(w->d), step = stk_series_step(w->series);
-    double dt = w->looked ? (double)(now - w->looked) / 1e6 : 0;
+    double dt;
 
     arm(w);
     if (!stk_live_core(w->d->live))
         return; /* the daemon is about to stop */
+    dt = (double)since_last(w, now) / 1e6;
     stk_sample_jobs(w, dt);
     stk_sample_put_jobs(w, dt);
     stk_sample_put_gpus(w);
     stk_sample_put_tenants(w);
     stk_sample_put_cluster(w);
     stk_sample_count(w);
-    w->looked = now;
     stk_series_close(w->series, now - now % step - step);
     stk_watchman_look(w->d->watchman, w, now);
     on_again(&w->again);

@@ -32,8 +32,8 @@ struct stk_sampler {
     struct stk_sampled *list;
     uint32_t n, cap;
     struct stk_map by_number;
-    stk_time looked; /* at jobs, last */
-    stk_time oldest; /* since when the job that waits longest does; 0: none */
+    stk_time looked, looked_by; /* at jobs, last; and CLOCK_BOOTTIME then */
+    stk_time oldest;            /* since when the job that waits longest does; 0: none */
     stk_job_number oldest_job;
     struct stk_gpu_use {
         float alloc, at_work;

@@ -92,7 +92,7 @@ static int finish(struct stk_live *l, const struct stk_job *j, struct stk_err *e
     e->rec.code = j->exit_code;
     e->rec.restarts = j->restarts;
     e->rec.preemptions = j->preemptions;
-    e->rec.served = j->served > e->skipped ? j->served - e->skipped : 0;
+    e->rec.served = j->served;
     stk_live_name_dep(l, j);
     if (e->note)
         e->rec.note = e->note;
@@ -188,6 +188,7 @@ int stk_live_commit(void *ctx, struct stk_err *err)
         return rc;
     stk_histogram_add(&l->counts.commit, stk_live_seconds() - begun);
     l->in_txn = false;
+    l->skipping = 0;
     l->durable = l->seq;
     /* a later commit of this turn may fail: that is not their failure */
     for (struct stk_live_request *r = l->taken; r; r = r->next)

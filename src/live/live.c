@@ -98,6 +98,8 @@ static int undo(struct stk_live *l, int rc, struct stk_err *err)
         stk_store_rollback(l->cfg.store);
     l->in_txn = false;
     l->failed = 0;
+    l->skipped += l->skipping;
+    l->skipping = 0;
     l->trouble = true;
     stk_live_refuse(l, rc, err); /* nobody waits for a disk that may stay full */
     if (stk_live_recover(l, &again) < 0) {
@@ -145,35 +147,22 @@ bool stk_live_asked_for(struct stk_live *l)
     return asked;
 }
 
-/* The wall clock was set forward: no job ran in the time that was skipped. */
-static void skip(struct stk_live *l)
-{
-    const stk_time skipped = l->cfg.skipped ? l->cfg.skipped(l->cfg.ctx) : 0;
-
-    if (skipped == 0 || !l->core)
-        return;
-    for (struct stk_entry *e = stk_entries_next(&l->entries, 0); e;
-         e = stk_entries_next(&l->entries, e->number)) {
-        const uint32_t slot = stk_core_find(l->core, e->number);
-
-        if (slot != STK_NONE && stk_core_state(l->core)->jobs[slot].lease != 0)
-            e->skipped += skipped;
-    }
-}
-
 int stk_live_turn(struct stk_live *l, struct stk_err *err)
 {
-    stk_time now = l->cfg.clock(l->cfg.ctx);
     double begun = stk_live_seconds(), written = l->counts.commit.sum;
+    stk_time now;
     int rc;
 
+    stk_live_jump(l);
+    now = l->cfg.clock(l->cfg.ctx);
     if (now > l->now)
         l->now = now;
-    skip(l);
     if (!l->loop) /* a turn before could not be undone */
         return stk_err_set(err, -ENOTRECOVERABLE, "the state could not be read again");
     l->slice_ns = stk_live_ns();
     rc = l->open ? 0 : begin_turn(l, err);
+    if (rc == 0 && !l->open && l->skipped > 0)
+        rc = stk_live_skip(l, err);
     if (rc == 0 && !l->open && stk_live_clock_moved(l))
         rc = stk_live_clock_follow(l, err);
     rc = rc < 0 ? rc : stk_loop_turn(l->loop, l->now, err);
@@ -205,7 +194,8 @@ bool stk_live_pending(const struct stk_live *l)
     return !l->loop || l->failed || l->first || l->open || l->off_changed || l->reserve_look ||
            l->in_txn || l->n_saved > 0 || l->defrag || l->items.n_late > 0 ||
            stk_live_waiting_due(l, l->cfg.clock(l->cfg.ctx)) || stk_loop_pending(l->loop) ||
-           stk_live_wake(l) <= l->cfg.clock(l->cfg.ctx) || stk_live_clock_moved(l);
+           stk_live_wake(l) <= l->cfg.clock(l->cfg.ctx) || stk_live_clock_moved(l) ||
+           stk_live_behind(l);
 }
 
 stk_time stk_live_wake(const struct stk_live *l)

@@ -94,9 +94,11 @@ struct stk_live_config {
     /* Microseconds since the Unix epoch. Never goes back, and never stands still; it may be ahead
      * of the wall clock (daemon/clock.h). */
     stk_time (*clock)(void *ctx);
-    stk_time (*ahead)(void *ctx);                   /* optional: how far */
-    stk_time (*elapsed)(void *ctx);                 /* optional: CLOCK_BOOTTIME, as of 'clock' */
-    stk_time (*skipped)(void *ctx);                 /* optional: jumped over since last asked */
+    stk_time (*ahead)(void *ctx);   /* optional: how far */
+    stk_time (*elapsed)(void *ctx); /* optional: CLOCK_BOOTTIME, as of 'clock' */
+    /* Optional, both: how far the wall clock was set forward; and the clock jumps by that. */
+    stk_time (*behind)(void *ctx);
+    stk_time (*skip)(void *ctx);
     void (*clock_raise)(void *ctx, stk_time least); /* optional: it was this late before */
     int (*signal)(void *ctx, stk_job_number number, int sig, struct stk_err *err); /* optional */
     void (*log)(void *ctx, const char *line); /* optional: notable things, one line each */
@@ -156,7 +158,6 @@ struct stk_entry {
     uint32_t milli;      /* of the lease it has, thousandths of a GPU */
     bool placed;         /* it has GPUs, and its processes have not started */
     uint8_t evicted;     /* why it has to go: enum stk_why_evicted + 1; 0: it need not */
-    stk_time skipped;    /* by the wall clock, which was set forward while it ran: not run time */
 };
 
 int stk_live_open(const struct stk_live_config *cfg, struct stk_live **ret_live,

@@ -138,6 +138,7 @@ struct stk_live {
     struct stk_loop *loop;
     struct stk_entries entries;
     stk_time now;
+    stk_time skipped, skipping; /* jumped over, of which the core is still to hear; hears now */
 
     struct stk_live_request *first, **last; /* waiting for the next turn */
     struct stk_live_request *taken;         /* by this turn; answered at its end */
@@ -314,6 +315,11 @@ stk_time stk_live_core_wake(const struct stk_live *l);
 /* The core's named times are off; and are moved, with all else that goes by the wall clock. */
 /* What the time is at least, after a restart: the last event's, or later where that is known. */
 stk_time stk_live_clock_least(struct stk_live *l);
+/* Whether the time is to jump, because the wall clock was set forward; it jumps; and all that was
+ * written down becomes as much later. */
+bool stk_live_behind(const struct stk_live *l);
+void stk_live_jump(struct stk_live *l);
+int stk_live_skip(struct stk_live *l, struct stk_err *err);
 bool stk_live_clock_moved(const struct stk_live *l);
 int stk_live_clock_follow(struct stk_live *l, struct stk_err *err);
 int stk_live_begin(struct stk_live *l, struct stk_err *err);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/settings.h"
+#include "core/skipped.h"
 #include "core/state.h"
 #include "live/state.h"
 #include "sys/procs.h"
@@ -63,6 +64,56 @@ bool stk_live_clock_moved(const struct stk_live *l)
 
     return late < -SLACK || late > FAR ||
            (late > SLACK && stk_live_core_wake(l) <= l->cfg.clock(l->cfg.ctx));
+}
+
+bool stk_live_behind(const struct stk_live *l)
+{
+    return l->skipped > 0 || (l->cfg.behind && l->cfg.behind(l->cfg.ctx) > 0);
+}
+
+/* What the engine has reported was before the jump: it is taken in first. */
+void stk_live_jump(struct stk_live *l)
+{
+    (void)l->cfg.clock(l->cfg.ctx);
+    if (l->cfg.skip && l->loop && !l->open && !stk_loop_pending(l->loop))
+        l->skipped += l->cfg.skip(l->cfg.ctx);
+}
+
+static void skip_entry(struct stk_entry *e, stk_time by, stk_time now)
+{
+    struct stk_record *r = &e->rec;
+
+    r->submitted = stk_skipped(r->submitted, by, now);
+    r->first_started = stk_skipped(r->first_started, by, now);
+    r->started = stk_skipped(r->started, by, now);
+    r->lease.from = stk_skipped(r->lease.from, by, now);
+    r->lease.to = stk_skipped(r->lease.to, by, now);
+    e->wait_since = stk_skipped(e->wait_since, by, now);
+    e->queued = stk_skipped(e->queued, by, now);
+}
+
+int stk_live_skip(struct stk_live *l, struct stk_err *err)
+{
+    const stk_time by = l->skipped;
+    const struct stk_set set = {.kind = STK_SET_SKIP, .value = by};
+    const struct stk_event ev = {.at = l->now, .type = STK_EV_SET, .u.set = &set};
+    int rc = stk_loop_apply(l->loop, &ev, err);
+
+    rc = rc < 0 ? rc : stk_live_begin(l, err);
+    rc = rc < 0 ? rc : stk_store_jobs_skip(l->cfg.store, by, l->now, err);
+    if (rc < 0)
+        return rc;
+    for (struct stk_entry *e = stk_entries_next(&l->entries, 0); e;
+         e = stk_entries_next(&l->entries, e->number))
+        skip_entry(e, by, l->now);
+    for (uint32_t i = 0; i < l->n_waiting; i++) {
+        l->waiting[i].until += by;
+        l->waiting[i].ev.u.exit.ended = stk_skipped(l->waiting[i].ev.u.exit.ended, by, l->now);
+    }
+    l->counts.since = stk_skipped(l->counts.since, by, l->now);
+    l->skipping += by;
+    l->skipped = 0;
+    return 0;
 }
 
 /* While the time is ahead, how much of it passes without a daemon the wall clock cannot tell. */

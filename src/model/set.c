@@ -9,7 +9,7 @@ const char *stk_set_kind_name(enum stk_set_kind k)
         [STK_SET_PARAM] = "param",   [STK_SET_LIMIT] = "limit", [STK_SET_GUARANTEE] = "guarantee",
         [STK_SET_WEIGHT] = "weight", [STK_SET_QUEUE] = "queue", [STK_SET_PRIORITY] = "priority",
         [STK_SET_POOL] = "pool",     [STK_SET_MOVE] = "move",   [STK_SET_KEEP_UP] = "keep_up",
-        [STK_SET_CLOCK] = "clock",
+        [STK_SET_CLOCK] = "clock",   [STK_SET_SKIP] = "skip",
     };
 
     return (unsigned)k < STK_SET_KIND_MAX ? names[k] : "?";

@@ -18,6 +18,7 @@ enum stk_set_kind {
     STK_SET_MOVE,      /* nodes that are to go to another pool and are empty do so; a decision */
     STK_SET_KEEP_UP,   /* of a tenant: jobs that stay up */
     STK_SET_CLOCK,     /* how far the time of events is ahead of the wall clock, microseconds */
+    STK_SET_SKIP,      /* by how much it has jumped, microseconds; nothing happened in between */
     STK_SET_KIND_MAX
 };
 

@@ -142,6 +142,24 @@ int stk_store_job_update(struct stk_store *st, const struct stk_record *r, struc
     return rc < 0 ? rc : stk_err_set(err, -ENOENT, "no job %u in the store", r->number);
 }
 
+#define LATER(column) #column " = iif(" #column " > 0, min(" #column " + ?1, ?2), 0)"
+
+int stk_store_jobs_skip(struct stk_store *st, stk_time by, stk_time now, struct stk_err *err)
+{
+    static const char sql[] = "UPDATE job SET " LATER(submitted) "," LATER(first_started) "," LATER(
+        started) "," LATER(lease_from) "," LATER(lease_to) " WHERE ended IS NULL";
+    sqlite3_stmt *s;
+    int rc = stk_db_change(st, sql, &s, err);
+
+    if (rc < 0)
+        return rc;
+    (void)sqlite3_bind_int64(s, 1, by);
+    (void)sqlite3_bind_int64(s, 2, now);
+    rc = stk_db_run(st, s, "write when jobs came", err);
+    (void)sqlite3_finalize(s);
+    return rc;
+}
+
 void stk_record_load(sqlite3_stmt *s, struct stk_record *ret_record)
 {
     *ret_record = (struct stk_record){

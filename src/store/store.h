@@ -184,6 +184,9 @@ int stk_store_job_put(struct stk_store *st, const struct stk_record *r, struct s
 /* All but number, uid, gid, user, kind, array, index and submitted, which never change, gpu_milli
  * and spec. */
 int stk_store_job_update(struct stk_store *st, const struct stk_record *r, struct stk_err *err);
+/* The time has jumped by so much, to 'now': what is written of jobs that have not ended becomes as
+ * much later. */
+int stk_store_jobs_skip(struct stk_store *st, stk_time by, stk_time now, struct stk_err *err);
 
 /* Another description for it, and the gpu_milli of that; that of r->spec is forgotten when no other
  * job has it. */

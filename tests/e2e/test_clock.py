@@ -32,9 +32,9 @@ class Shifted(Daemon):
         assert job["cause"] == "completed"
         return ran(job)
 
-    def held(self):
+    def held(self, **more):
         """A job that runs until the file `go` is there."""
-        n = self.submit(command=["/bin/sh", "-c", f"until [ -e {self.folder}/go ]; do sleep 0.1; done; rm {self.folder}/go"])
+        n = self.submit(command=["/bin/sh", "-c", f"until [ -e {self.folder}/go ]; do sleep 0.1; done; rm {self.folder}/go"], **more)
         self.until(n, "running")
         return n
 
@@ -116,6 +116,39 @@ def test_the_clock_is_set_forward_while_jobs_run(d):
     d.stop()
     d.start()
     assert d.sleeps() > LEAST_S
+
+
+def alerts(d):
+    return {a["kind"]: a for a in d.get("/v1/alerts")["alerts"]}
+
+
+@pytest.mark.parametrize("how", ["running", "restarted", "killed"])
+def test_two_days_that_were_skipped_count_nowhere(d, how):
+    """Neither as run time, nor as GPU-hours, waiting or doing nothing; not while the job runs, and not after a restart."""
+    d.config = d.folder / "stoker.yaml"
+    d.config.write_text("series: {step: 1s}\n")
+    d.start()
+    n = d.held(gpus=3, time_limit_s=HOUR)
+    waits = d.submit(command=["/bin/true"], gpus=4, time_limit_s=60)
+    d.until(waits, "waiting")
+    d.set(2 * DAY)
+    until(lambda: d.get("/v1/health")["now"] > time.time() + DAY)
+    assert d.get("/v1/health")["up_s"] < HOUR
+    if how != "running":
+        (d.stop if how == "restarted" else d.kill)()
+        d.start()
+        d.until(n, "running")
+    job = d.job(n)
+    assert job["run_s"] < HOUR and job["waited_s"] < HOUR and abs(job["started"] - d.wall()) < HOUR
+    assert d.job(waits)["waited_s"] < HOUR
+    assert d.get("/v1/report")["all"]["gpu_hours"] < 3
+    d.post(f"/v1/jobs/{n}/update", {"time_limit_s": HOUR // 2})
+    d.set(0)
+    until(lambda: alerts(d).get("clock_behind"))  # conditions were looked at since
+    assert not {"idle_allocation", "waiting_over_target"} & set(alerts(d))
+    assert d.let_go(n) < HOUR
+    assert d.wait(waits)["waited_s"] < HOUR
+    assert d.get("/v1/report")["all"]["gpu_hours"] < 3
 
 
 def test_a_clock_that_was_far_behind_is_set_right(d):

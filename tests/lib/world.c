@@ -1019,6 +1019,9 @@ void world_set(const struct fx *f, struct stk_rng *r, struct stk_set *ret)
     case STK_SET_CLOCK:
         ret->value = (int64_t)below(r, 100) * STK_SECOND;
         break;
+    case STK_SET_SKIP:
+        ret->value = (int64_t)below(r, 100) * STK_SECOND;
+        break;
     case STK_SET_MOVE:
     case STK_SET_KIND_MAX:
         break;

@@ -19,10 +19,27 @@ static void it_follows_a_clock_that_is_set_forward(void **state)
 
     (void)state;
     assert_int_equal(stk_clock_read(&c, T0, 5), T0);
-    assert_int_equal(stk_clock_read(&c, T0 + HOUR + STK_SECOND, 5 + STK_SECOND),
-                     T0 + HOUR + STK_SECOND);
-    assert_int_equal(c.skipped, HOUR);
+    assert_int_equal(stk_clock_read(&c, T0 + HOUR + STK_SECOND, 5 + STK_SECOND), T0 + STK_SECOND);
+    assert_int_equal(c.behind, HOUR);
+    assert_int_equal(stk_clock_skip(&c), HOUR);
+    assert_int_equal(c.now, T0 + HOUR + STK_SECOND);
+    assert_int_equal(stk_clock_skip(&c), 0);
+    assert_int_equal(stk_clock_read(&c, T0 + HOUR + 2 * STK_SECOND, 5 + 2 * STK_SECOND),
+                     T0 + HOUR + 2 * STK_SECOND);
     assert_int_equal(c.ahead, 0);
+}
+
+static void it_does_not_follow_a_jump_that_was_taken_back(void **state)
+{
+    struct stk_clock c = {0};
+
+    (void)state;
+    (void)stk_clock_read(&c, T0, 0);
+    assert_int_equal(stk_clock_read(&c, T0 + HOUR + STK_SECOND, STK_SECOND), T0 + STK_SECOND);
+    assert_int_equal(stk_clock_read(&c, T0 + 2 * STK_SECOND, 2 * STK_SECOND), T0 + 2 * STK_SECOND);
+    assert_int_equal(stk_clock_skip(&c), 0);
+    assert_int_equal(c.ahead, 0);
+    assert_int_equal(c.set_back, 0);
 }
 
 static void it_goes_on_when_the_clock_is_set_back(void **state)
@@ -40,7 +57,7 @@ static void it_goes_on_when_the_clock_is_set_back(void **state)
         assert_true(s < 21 * 3600); /* an hour is worked off in twenty */
     }
     assert_in_range(c.set_back, HOUR - STK_SECOND, HOUR + STK_SECOND);
-    assert_int_equal(c.skipped, 0);
+    assert_int_equal(c.behind, 0);
 }
 
 static void it_goes_on_from_the_last_event(void **state)
@@ -74,7 +91,8 @@ static void it_never_goes_back_and_never_stands_still(void **state)
             wall += passed;
             if (stk_rng_below(&r, 10) == 0)
                 wall += (stk_time)stk_rng_below(&r, 2 * (uint64_t)HOUR) - HOUR;
-            next = stk_clock_read(&c, wall, elapsed);
+            next = stk_clock_read(&c, wall, elapsed) + stk_clock_skip(&c);
+            assert_int_equal(next, c.now);
             assert_true(next - now >= passed - passed / 20 && next >= wall);
             assert_int_equal(c.ahead, next - wall);
             now = next;
@@ -86,6 +104,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_follows_a_clock_that_is_set_forward),
+        cmocka_unit_test(it_does_not_follow_a_jump_that_was_taken_back),
         cmocka_unit_test(it_goes_on_when_the_clock_is_set_back),
         cmocka_unit_test(it_goes_on_from_the_last_event),
         cmocka_unit_test(it_never_goes_back_and_never_stands_still),
