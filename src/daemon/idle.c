@@ -103,8 +103,8 @@ static void meet(void *ctx, stk_job_number number)
     i->rule = words.rule;
     i->may_suspend = words.may_suspend;
     i->asleep = slept_before(w, number);
-    i->slept_at = stk_live_now(w->d->live);
-    stk_idle_begin(&i->idle, stk_live_now(w->d->live));
+    i->slept_at = stk_daemon_elapsed(w->d);
+    stk_idle_begin(&i->idle, i->slept_at);
     stk_map_put(&w->by_number, number, w->n++);
 }
 
@@ -360,7 +360,7 @@ static void on_timer(uv_timer_t *t)
 {
     struct stk_idlers *w = t->data;
     struct stk_procs procs = {0};
-    stk_time now = stk_daemon_now(w->d);
+    stk_time now = stk_daemon_elapsed(w->d); /* whatever is done to the machine's clock */
 
     if (!stk_live_core(w->d->live))
         return; /* the daemon is about to stop */

@@ -151,6 +151,19 @@ def test_two_days_that_were_skipped_count_nowhere(d, how):
     assert d.get("/v1/report")["all"]["gpu_hours"] < 3
 
 
+def test_a_job_is_not_idle_while_the_clock_jumps(d):
+    d.start()
+    n = d.submit(command=["/bin/sleep", "1000"], gpus=1, idle={"warn_s": HOUR, "end_s": HOUR + 60})
+    d.until(n, "running")
+    m = d.submit(command=["/bin/sleep", "1000"], gpus=1, idle={"warn_s": 1})
+    until(lambda: d.job(m).get("warning"))  # jobs have been looked at
+    d.set(2 * HOUR)
+    until(lambda: d.get("/v1/health")["now"] > time.time() + HOUR)
+    m = d.submit(command=["/bin/sleep", "1000"], gpus=1, idle={"warn_s": 1})
+    until(lambda: d.job(m).get("warning"))  # and have since
+    assert d.job(n)["state"] == "running" and not d.job(n).get("warning")
+
+
 def test_a_clock_that_was_far_behind_is_set_right(d):
     """As on a machine that boots without a clock and hears of the time later."""
     d.set(-int(time.time()) + 2 * DAY)
