@@ -69,7 +69,7 @@ bool stk_daemon_forget(struct stk_daemon *d)
 
     if (!d->forget.due)
         return false;
-    if (stk_store_prune(d->store, &keep, stk_daemon_now(d), &more, &err) < 0)
+    if (stk_store_prune(d->store, &keep, stk_live_age_now(d->live), &more, &err) < 0)
         stk_log(STK_LOG_WARN, "cannot forget old jobs: %s", err.text);
     watch_wal(d);
     d->forget.rows = stk_store_rows_changed(d->store);

@@ -61,7 +61,9 @@ stk_time stk_daemon_skip(void *ctx)
     const stk_time skipped = stk_clock_skip(&d->clock);
 
     if (skipped)
-        stk_log(STK_LOG_WARN, "the clock was set forward by %.1f s; run times do not count it",
+        stk_log(STK_LOG_WARN,
+                "the clock was set forward by %.1f s; run times do not count it, and for a day "
+                "nothing is deleted because of its age that was not too old before",
                 (double)skipped / 1e6);
     if (d->clock.set_back)
         stk_log(

@@ -44,7 +44,7 @@ static int write_all(struct stk_sampler *w, stk_time now, struct stk_err *err)
         return rc;
     rc = stk_series_flush(w->series, st, now, err);
     rc = rc < 0 ? rc : write_usage(w, err);
-    rc = rc < 0 ? rc : prune(w, now, err);
+    rc = rc < 0 ? rc : prune(w, stk_live_age_now(w->d->live), err);
     rc = rc < 0 ? rc : stk_store_commit(st, err);
     if (rc < 0)
         stk_store_rollback(st);

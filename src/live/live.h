@@ -316,6 +316,9 @@ struct stk_core *stk_live_core(struct stk_live *live);
 struct stk_store *stk_live_store(struct stk_live *live);
 const struct stk_live_config *stk_live_config(const struct stk_live *live);
 uint64_t stk_live_seq(const struct stk_live *live); /* of the last durable event */
+/* The time by which it is reckoned what is too old to be kept: the wall clock's, and for a day
+ * after it was set forward as if it had not been. */
+stk_time stk_live_age_now(const struct stk_live *live);
 stk_time stk_live_now(const struct stk_live *live);
 /* A job that has not ended, or NULL (ended ones are in the store). */
 const struct stk_entry *stk_live_entry(const struct stk_live *live, stk_job_number number);

@@ -343,6 +343,7 @@ int stk_live_recover(struct stk_live *l, struct stk_err *err)
         l->now = stk_core_state(l->core)->now;
     if (l->counts.since == 0)
         l->counts.since = l->now;
+    stk_live_doubt_load(l);
     rc = stk_live_rules_load(l, err);
     rc = rc < 0 ? rc : stk_live_carry_sets(l, err);
     rc = rc < 0 ? rc : stk_live_capacity_load(l, err);

@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "drive/loop.h"
 #include "live/counts.h"
+#include "live/doubt.h"
 #include "live/entries.h"
 #include "live/many.h"
 #include "live/take.h"
@@ -139,6 +140,7 @@ struct stk_live {
     struct stk_entries entries;
     stk_time now;
     stk_time skipped, skipping; /* jumped over, of which the core is still to hear; hears now */
+    struct stk_doubt doubt;     /* whether the time is right */
 
     struct stk_live_request *first, **last; /* waiting for the next turn */
     struct stk_live_request *taken;         /* by this turn; answered at its end */
@@ -320,6 +322,8 @@ stk_time stk_live_clock_least(struct stk_live *l);
 bool stk_live_behind(const struct stk_live *l);
 void stk_live_jump(struct stk_live *l);
 int stk_live_skip(struct stk_live *l, struct stk_err *err);
+/* After a start: the time may have jumped before, or while there was no daemon. */
+void stk_live_doubt_load(struct stk_live *l);
 bool stk_live_clock_moved(const struct stk_live *l);
 int stk_live_clock_follow(struct stk_live *l, struct stk_err *err);
 int stk_live_begin(struct stk_live *l, struct stk_err *err);

@@ -19,6 +19,7 @@
 #define SLACK STK_SECOND
 #define FAR (60 * STK_SECOND)
 #define META "clock"
+#define DOUBT_META "skipped"
 
 stk_time stk_live_ahead(const struct stk_live *l)
 {
@@ -92,6 +93,55 @@ static void skip_entry(struct stk_entry *e, stk_time by, stk_time now)
     e->queued = stk_skipped(e->queued, by, now);
 }
 
+static int keep_doubt(struct stk_live *l, struct stk_err *err)
+{
+    char text[64];
+
+    (void)snprintf(text, sizeof(text), "[%lld,%lld]", (long long)l->doubt.by,
+                   (long long)l->doubt.since);
+    return stk_store_meta_set(l->cfg.store, DOUBT_META, text, strlen(text), err);
+}
+
+/* If that cannot be written down, the next daemon does not know of it. */
+static void doubt_start(struct stk_live *l, stk_time by)
+{
+    struct stk_err err;
+
+    stk_doubt_add(&l->doubt, by, l->now);
+    if (l->cfg.log)
+        l->cfg.log(l->cfg.ctx, "the store's last event is more than a day ago: is the clock right? "
+                               "For a day nothing is deleted because of its age that was not too "
+                               "old then");
+    if (stk_store_begin(l->cfg.store, &err) < 0)
+        return;
+    if (keep_doubt(l, &err) < 0 || stk_store_commit(l->cfg.store, &err) < 0)
+        stk_store_rollback(l->cfg.store);
+}
+
+void stk_live_doubt_load(struct stk_live *l)
+{
+    const stk_time last = stk_core_state(l->core)->now;
+    json_int_t by = 0, since = 0;
+    char *text = NULL;
+    json_t *kept = NULL;
+    size_t len;
+
+    l->doubt = (struct stk_doubt){0};
+    if (stk_store_meta_get(l->cfg.store, DOUBT_META, &text, &len, NULL) == 0)
+        kept = json_loadb(text, len, 0, NULL);
+    if (kept && json_unpack(kept, "[I,I]", &by, &since) == 0)
+        l->doubt = (struct stk_doubt){by, since};
+    json_decref(kept);
+    free(text);
+    if (last > 0 && l->now - last > STK_DOUBT)
+        doubt_start(l, l->now - last);
+}
+
+stk_time stk_live_age_now(const struct stk_live *l)
+{
+    return stk_doubt_now(&l->doubt, l->cfg.clock(l->cfg.ctx)) - stk_live_ahead(l);
+}
+
 int stk_live_skip(struct stk_live *l, struct stk_err *err)
 {
     const stk_time by = l->skipped;
@@ -111,6 +161,10 @@ int stk_live_skip(struct stk_live *l, struct stk_err *err)
         l->waiting[i].ev.u.exit.ended = stk_skipped(l->waiting[i].ev.u.exit.ended, by, l->now);
     }
     l->counts.since = stk_skipped(l->counts.since, by, l->now);
+    stk_doubt_add(&l->doubt, by, l->now);
+    rc = keep_doubt(l, err);
+    if (rc < 0)
+        return rc;
     l->skipping += by;
     l->skipped = 0;
     return 0;

@@ -164,6 +164,32 @@ def test_a_job_is_not_idle_while_the_clock_jumps(d):
     assert d.job(n)["state"] == "running" and not d.job(n).get("warning")
 
 
+@pytest.mark.parametrize("how", ["running", "killed", "started"])
+def test_a_clock_that_was_wrong_for_a_moment_deletes_nothing(d, how):
+    """A hundred days ahead, while the daemon runs or when it starts: old jobs are not older than they are."""
+    d.start()
+    old = [d.submit(command=["/bin/true"]) for _ in range(5)]
+    for n in old:
+        d.wait(n)
+    if how == "started":
+        d.stop()
+    d.set(100 * DAY)
+    if how == "started":
+        d.start()
+    until(lambda: d.get("/v1/health")["now"] > time.time() + 99 * DAY)
+    d.errors_with("nothing is deleted because of its age")
+    if how == "killed":
+        d.kill()
+        d.start()
+    new = [d.submit(command=["/bin/sleep", "0.2"]) for _ in range(10)]  # old rows are deleted a moment after turns
+    for n in new:
+        d.wait(n)
+    d.set(0)
+    new.append(d.submit(command=["/bin/sleep", "0.2"]))
+    d.wait(new[-1])
+    assert set(d.history()) == {*old, *new}
+
+
 def test_a_clock_that_was_far_behind_is_set_right(d):
     """As on a machine that boots without a clock and hears of the time later."""
     d.set(-int(time.time()) + 2 * DAY)
