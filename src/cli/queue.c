@@ -60,8 +60,26 @@ static void id_name_user(struct stk_table *t, const json_t *job, const struct sh
     stk_table_cell(t, STK_PLAIN, "%s", stk_view_gpus(job, id, sizeof(id)));
 }
 
+struct times {    /* of the daemon, which may not agree with the clock */
+    double now;   /* its time */
+    double ahead; /* of the machine's clock: what is shown is by that */
+};
+
+static struct times times_of(const struct stk_ask *k)
+{
+    struct times t = {stk_now(), 0};
+    json_t *health = NULL;
+
+    if (stk_client_get(k->c, &health, NULL, "/v1/health") == 0) {
+        t.now = stk_num(health, "now", t.now);
+        t.ahead = stk_num(health, "clock_ahead_s", 0);
+    }
+    json_decref(health);
+    return t;
+}
+
 /* Where it is, or why it waits; and what is expected of it. */
-static const char *where_and_when(const json_t *job, char *buf, size_t size)
+static const char *where_and_when(const json_t *job, const struct times *at, char *buf, size_t size)
 {
     static const char *const bad[][2] = {
         {"at_risk", "at risk"}, {"infeasible", "infeasible"}, {"late", "missed"}};
@@ -74,26 +92,27 @@ static const char *where_and_when(const json_t *job, char *buf, size_t size)
     n = strlen(buf);
     if (start > 0)
         n += (size_t)snprintf(buf + n, size - n, "; starts about %s",
-                              stk_text_time(start, time, sizeof(time)));
+                              stk_text_time(start - at->ahead, time, sizeof(time)));
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad) && n < size; i++)
         if (strcmp(answer, bad[i][0]) == 0)
             (void)snprintf(buf + n, size - n, "; deadline %s", bad[i][1]);
     return buf;
 }
 
-static void queue_row(struct stk_table *t, const json_t *job, double now, const struct shown *s)
+static void queue_row(struct stk_table *t, const json_t *job, const struct times *at,
+                      const struct shown *s)
 {
     char text[1024], time[32];
 
     id_name_user(t, job, s);
     stk_table_cell(t, STK_PLAIN, "%s",
-                   stk_text_duration(stk_view_seconds(job, now), time, sizeof(time)));
+                   stk_text_duration(stk_view_seconds(job, at->now), time, sizeof(time)));
     stk_table_cell(t, STK_PLAIN, "%lld", (long long)stk_int(job, "priority", 0));
     if (s->tenants) {
         stk_table_cell(t, STK_PLAIN, "%s", stk_str(job, "tenant"));
         stk_table_cell(t, STK_PLAIN, "%s", stk_str(job, "queue"));
     }
-    stk_table_cell(t, STK_PLAIN, "%s", where_and_when(job, text, sizeof(text)));
+    stk_table_cell(t, STK_PLAIN, "%s", where_and_when(job, at, text, sizeof(text)));
 }
 
 static void history_row(struct stk_table *t, const json_t *job, const struct shown *s)
@@ -135,6 +154,7 @@ static int print_jobs(const struct stk_ask *k, const json_t *jobs, bool history)
     struct stk_column columns[MAX_COLUMNS];
     size_t n = choose_columns(&s, columns);
     struct stk_table *t = stk_table_new(columns, n);
+    const struct times at = history ? (struct times){0} : times_of(k);
     int rc = -ENOMEM;
 
     for (size_t i = 0; t && i < json_array_size(jobs); i++) {
@@ -143,7 +163,7 @@ static int print_jobs(const struct stk_ask *k, const json_t *jobs, bool history)
         if (history)
             history_row(t, job, &s);
         else
-            queue_row(t, job, stk_now(), &s);
+            queue_row(t, job, &at, &s);
     }
     if (t)
         rc = stk_table_print(t, &k->out, 0);

@@ -9,7 +9,7 @@ import time
 
 import pytest
 from clock import Clock
-from daemon import STOKERD, Daemon
+from daemon import STOKERD, Daemon, stoker
 from patience import until
 
 pytestmark = pytest.mark.skipif(not STOKERD.exists(), reason="there is no stokerd")
@@ -262,6 +262,21 @@ def test_times_that_people_named_come_by_the_wall_clock(d, restart):
     assert d.job(before)["state"] == "blocked"
     wall_is(21 * DAY)
     until(lambda: d.job(before)["state"] == "done")
+
+
+def test_the_queue_shows_run_times_and_starts_by_the_clock(d):
+    """Stoker's time is ten days ahead: a job has run as long as it has, and the next is expected within hours."""
+    d.start()
+    wrong_for_a_moment(d)
+    n = d.submit(command=["/bin/sleep", "1000"], gpus=4, time_limit_s=HOUR, name="runs")
+    d.until(n, "running")
+    waits = d.submit(command=["/bin/true"], gpus=4, time_limit_s=60, name="waits")
+    until(lambda: d.job(waits).get("start_p50") and d.job(n)["run_s"] > 1)
+    lines = stoker(d, "queue", env={"LD_PRELOAD": "", "TZ": "UTC"}).splitlines()
+    assert " 0:00 " not in next(line for line in lines if "runs" in line)
+    days = [time.strftime("%b %-d", time.gmtime(time.time() + s)) for s in (-HOUR, 0, HOUR, 2 * HOUR)]
+    said = next(line for line in lines if "waits" in line).partition("starts about ")[2]
+    assert re.match(r"\d\d:\d\d", said) or any(day in re.sub(r" +", " ", said) for day in days)
 
 
 def test_what_repeats_does_not_wait_for_the_days_that_were_skipped(d):
