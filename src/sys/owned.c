@@ -125,7 +125,7 @@ static int follow_link(struct walk *w, int link, const char *name, const char *p
 static int walk_name(struct walk *w, const char *name, struct stk_err *err)
 {
     char path[PATH_MAX];
-    struct stat st;
+    struct stat st = {0};
     int fd = openat(w->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), rc = fd < 0 ? -errno : 0;
 
     rc = rc < 0 ? rc : join_path(w, name, path);
