@@ -25,27 +25,28 @@ static bool uses(const struct stk_setup *s, const struct stk_param *p)
            has_param(s->admit->params, p);
 }
 
-bool stk_setup_uses(const struct stk_setup *s, const char *kv)
+/* The parameter that "NAME=VALUE" sets; NULL: there is none of that name. */
+static const struct stk_param *find_set_param(const char *kv)
 {
     char name[64] = "";
-    const struct stk_param *p;
     size_t len = strcspn(kv, "=");
 
     if (len < sizeof(name))
         memcpy(name, kv, len);
-    p = stk_param_find(name, stk_sim_params);
+    return stk_param_find(name, stk_sim_params);
+}
+
+bool stk_setup_uses(const struct stk_setup *s, const char *kv)
+{
+    const struct stk_param *p = find_set_param(kv);
+
     return p && uses(s, p);
 }
 
 void stk_setup_owner(const char *kv, char *buf, size_t size)
 {
-    char name[64] = "";
-    const struct stk_param *p;
-    size_t len = strcspn(kv, "=");
+    const struct stk_param *p = find_set_param(kv);
 
-    if (len < sizeof(name))
-        memcpy(name, kv, len);
-    p = stk_param_find(name, stk_sim_params);
     buf[0] = '\0';
     for (uint32_t i = 0; stk_places[i]; i++)
         if (has_param(stk_places[i]->params, p))
