@@ -74,9 +74,11 @@ void stk_request_text(struct stk_request *r, int status, const char *type, const
 
 void stk_request_constant(struct stk_request *r, const char *type, const char *text, size_t len)
 {
-    stk_request_answer(
-        r, 200, type,
-        MHD_create_response_from_buffer(len, (void *)(uintptr_t)text, MHD_RESPMEM_PERSISTENT));
+    void *bytes; /* only read: libmicrohttpd has no const for them */
+
+    memcpy(&bytes, &text, sizeof(bytes));
+    stk_request_answer(r, 200, type,
+                       MHD_create_response_from_buffer(len, bytes, MHD_RESPMEM_PERSISTENT));
 }
 
 void stk_request_give(struct stk_request *r, int status, const char *type, char *take_text,

@@ -27,13 +27,17 @@ static int check_key(const char *path, int fd, struct stk_err *err)
 
 static int read_pem(const char *path, bool is_key, char **ret, struct stk_err *err)
 {
-    int fd = stk_owned_open(path, err), rc = fd >= 0 && is_key ? check_key(path, fd, err) : fd, e;
-    char *text = rc < 0 ? NULL : calloc(1, MAX_PEM);
-    ssize_t n = text ? read(fd, text, MAX_PEM - 1) : -1;
+    int fd = stk_owned_open(path, err), rc, e;
+    char *text;
+    ssize_t n;
 
+    if (fd < 0)
+        return -EINVAL;
+    rc = is_key ? check_key(path, fd, err) : 0;
+    text = rc < 0 ? NULL : calloc(1, MAX_PEM);
+    n = text ? read(fd, text, MAX_PEM - 1) : -1;
     e = errno;
-    if (fd >= 0)
-        (void)close(fd);
+    (void)close(fd);
     if (rc < 0)
         return -EINVAL;
     if (n <= 0 || !strstr(text, "-----BEGIN")) {

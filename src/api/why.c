@@ -138,6 +138,22 @@ static json_t *show_changes(struct stk_api *a, const struct stk_entry *e,
     return out;
 }
 
+/* The reason, and what its sentence names. */
+static void set_reason(struct stk_api *a, const struct stk_entry *e, const struct stk_reason *why,
+                       struct stk_say *say)
+{
+    const struct stk_state *s = stk_core_state(stk_live_core(a->cfg.live));
+    stk_job_number last;
+
+    say->why = *why;
+    say->cpus_default = has_default_cpus(a, e);
+    (void)stk_live_schedule(a->cfg.live, e->number, &say->next, &last);
+    say->at_once = stk_show_at_once(a, e, why);
+    if (why->code == STK_WHY_RESOURCE)
+        say->resource = s->resource_names[why->resource];
+    say->booking = stk_live_reservation_name(a->cfg.live, why->booking);
+}
+
 static void explain(struct stk_api *a, struct stk_request *r, const struct stk_entry *e,
                     const struct stk_remedies *remedies)
 {
@@ -158,7 +174,6 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
     const struct stk_reason *w = &say.why;
     char sentence[640], change[320], first[32];
     json_t *held, *out, *turn, *changes, *claim;
-    stk_job_number last;
     struct stk_err err = {""};
     struct stk_reasons all;
     int rc = slot == STK_NONE ? stk_err_set(&err, -ENOENT, "there is no job %u", e->number)
@@ -168,14 +183,8 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
         stk_api_fail(r, rc, &err);
         return;
     }
-    say.why = all.list[0];
-    say.cpus_default = has_default_cpus(a, e);
-    (void)stk_live_schedule(a->cfg.live, e->number, &say.next, &last);
+    set_reason(a, e, &all.list[0], &say);
     (void)stk_show_name(a, w->other, other, sizeof(other));
-    say.at_once = stk_show_at_once(a, e, w);
-    if (w->code == STK_WHY_RESOURCE)
-        say.resource = s->resource_names[w->resource];
-    say.booking = stk_live_reservation_name(a->cfg.live, w->booking);
     turn = stk_show_turn(a, &s->jobs[slot]);
     say.turn = json_string_value(json_object_get(turn, "text"));
     held = stk_show_holders(a, slot, &say, first, &claim);

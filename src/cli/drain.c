@@ -59,8 +59,7 @@ static int run_undrain(const struct stk_args *a)
 }
 
 static const struct stk_option drain_options[] = {
-    {"gpu", 'g', NULL, "the words are GPUs: INDEX, or NODE:INDEX where there are several nodes",
-     NULL},
+    {"gpu", 'g', NULL, "the words are GPUs: INDEX, or NODE:INDEX of several nodes", NULL},
     {0},
 };
 static const struct stk_options drain_groups[] = {{"options", drain_options}, {0}};

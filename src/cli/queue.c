@@ -154,9 +154,11 @@ static int print_jobs(const struct stk_ask *k, const json_t *jobs, bool history)
     struct stk_column columns[MAX_COLUMNS];
     size_t n = choose_columns(&s, columns);
     struct stk_table *t = stk_table_new(columns, n);
-    const struct times at = history ? (struct times){0} : times_of(k);
+    struct times at = {0};
     int rc = -ENOMEM;
 
+    if (!history)
+        at = times_of(k);
     for (size_t i = 0; t && i < json_array_size(jobs); i++) {
         const json_t *job = json_array_get(jobs, i);
 

@@ -77,7 +77,8 @@ const struct stk_config_key stk_config_keys[] = {
     {"sessions.age", STK_CONFIG_SECONDS, AT(sessions.age_s), NULL, 31557600, "7d",
      "a browser is logged out this long after it logged in, in any case; 0: no maximum age"},
     {"retention.age", STK_CONFIG_SECONDS, AT(retention.age_s), NULL, UINT64_C(3155760000), "90d",
-     "jobs that ended longer ago are forgotten; 0: never"},
+     "jobs that ended longer ago are forgotten; 0: never. After the machine's clock was set forward, "
+     "[a day later](architecture.md#time)"},
     {"retention.size", STK_CONFIG_BYTES, AT(retention.bytes), NULL, UINT64_C(1) << 50, "10G",
      "the oldest are forgotten when more is kept; 0: no bound"},
     {"bind_cpus", STK_CONFIG_BOOL, AT(bind_cpus), NULL, 1, "yes",

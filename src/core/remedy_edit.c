@@ -38,6 +38,17 @@ static void edit_time(struct stk_job_spec *spec, stk_time to)
     spec->terms.limit = spec->terms.limit ? to : 0;
 }
 
+/* CPUs, memory or a named resource. */
+static void edit_besides(struct stk_demand *d, const struct stk_remedy *r)
+{
+    if (r->kind == STK_REMEDY_CPU)
+        d->cpu_milli = (uint32_t)r->to;
+    else if (r->kind == STK_REMEDY_MEM)
+        d->mem_mib = (uint32_t)r->to;
+    else
+        stk_demand_set_resource(d, r->resource, (uint32_t)r->to);
+}
+
 bool stk_remedy_edit(const struct stk_remedy_ask *ask, const struct stk_state *s,
                      const struct stk_job_spec *base, struct stk_remedy *io)
 {
@@ -71,13 +82,9 @@ bool stk_remedy_edit(const struct stk_remedy_ask *ask, const struct stk_state *s
         spec->tenant = (uint32_t)to;
         return !ask->tenant || ask->tenant(ask->ctx, (uint32_t)to, spec) == 0;
     case STK_REMEDY_CPU:
-        d->cpu_milli = (uint32_t)to;
-        break;
     case STK_REMEDY_MEM:
-        d->mem_mib = (uint32_t)to;
-        break;
     case STK_REMEDY_RESOURCE:
-        stk_demand_set_resource(d, io->resource, (uint32_t)to);
+        edit_besides(d, io);
         break;
     case STK_REMEDY_PREEMPTIBLE:
     case STK_REMEDY_TIER:

@@ -174,8 +174,8 @@ int stk_owned_open(const char *path, struct stk_err *err)
     int rc;
 
     if (geteuid() != 0) {
-        rc = open(path, O_RDONLY | O_CLOEXEC);
-        return rc < 0 ? fail_walk(&w, -errno, err) : rc;
+        w.file = open(path, O_RDONLY | O_CLOEXEC);
+        return w.file < 0 ? fail_walk(&w, -errno, err) : w.file;
     }
     if (path[0] != '/' && !getcwd(here, sizeof(here)))
         return fail_walk(&w, -errno, err);
