@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/handlers.h"
+#include "api/slices.h"
 
 #define TICK_MS 250
 
@@ -155,8 +156,8 @@ void stk_api_free(struct stk_api *a)
     stk_api_questions_free(a);
     stk_http_free(a->http);
     stk_looks_free(a);
-    stk_whys_free(a);
-    stk_listings_free(a);
+    stk_slices_free(a->whys);
+    stk_slices_free(a->listings);
     stk_leases_done(&a->leases);
     uv_close((uv_handle_t *)a->tick, free_handle);
     uv_close((uv_handle_t *)a->feed_timer, free_handle);

@@ -12,9 +12,8 @@
 #define STK_API_MAX_PAGE 1000u                     /* ... at most */
 #define STK_API_MAX_TIME (INT32_MAX * UINT64_C(4)) /* seconds since 1970 that a query may say */
 
-struct stk_listings;
 struct stk_looks;
-struct stk_whys;
+struct stk_slices;
 struct stk_remedies;
 struct stk_wait; /* wait.c: a request that waits for a job */
 struct stk_feed; /* events.c: a stream of events */
@@ -47,9 +46,9 @@ struct stk_api {
         stk_job_number array;
         uint32_t at_once;
     } array_limit;
-    struct stk_listings *listings;  /* listing.c; NULL: not asked for yet */
+    struct stk_slices *listings;    /* listing.c; NULL: not asked for yet */
     struct stk_looks *looks;        /* look.c; NULL: not asked for yet */
-    struct stk_whys *whys;          /* whys.c; NULL: not asked for yet */
+    struct stk_slices *whys;        /* whys.c; NULL: not asked for yet */
     struct stk_leases leases;       /* of the job that is looked at */
     double allocated_gpu_s;         /* the largest that /metrics has said */
     struct stk_line *line;          /* NULL: not asked for yet */
@@ -114,12 +113,10 @@ void stk_api_reply(void *ctx, int status, json_t *take_body); /* stk_reply_fn of
 /* metrics.c: at most so old that it does not matter. */
 const struct stk_api_reasons *stk_api_reasons(struct stk_api *a);
 void stk_looks_free(struct stk_api *a); /* look.c */
-void stk_whys_free(struct stk_api *a);  /* whys.c */
 /* why.c: answers, with what would start the job. */
 void stk_why_answer(struct stk_api *a, struct stk_request *r, stk_job_number number,
                     const struct stk_remedies *all);
-void stk_listings_free(struct stk_api *a); /* listing.c */
-void stk_line_free(struct stk_line *l);    /* line.c; NULL is a no-op */
+void stk_line_free(struct stk_line *l); /* line.c; NULL is a no-op */
 
 /* events.c: an event of the journal as it is shown, a new reference; NULL: it is not shown. */
 json_t *stk_api_event(const struct stk_api *a, const struct stk_row *row, struct stk_wire *wire);

@@ -3,8 +3,7 @@
  *
  * A page of 1000 jobs with large descriptions takes a tenth of a second and more. No other request
  * is answered while the one thread works, so it adds rows for a few milliseconds, serves the
- * others, and goes on. Pages that are being made take turns, one slice each, those of different
- * users before two of the same. Each row is made text at once: the page is never held as a tree.
+ * others, and goes on (slices.h). Each row is made text at once: the page is never held as a tree.
  *
  * A row is the job as it was when the row was made. The queue is walked by number and the history
  * from the latest end back, so no job is in a page twice. A job that ends before its row in the
@@ -20,15 +19,10 @@
 #define LOOKS 8u
 #define MAX_BYTES ((size_t)8 << 20) /* of a page with descriptions; it goes on with "next" */
 
-struct stk_listings {
-    struct stk_api *api;
-    uv_timer_t timer;
-    struct stk_listing *first; /* those that are not complete, whose turn it is next first */
-    uint32_t last_uid;         /* whose slice was the last */
-};
-
-static void drop(struct stk_listing *l)
+static void drop(struct stk_sliced *s)
 {
+    struct stk_listing *l = (struct stk_listing *)s;
+
     stk_writer_done(&l->text);
     free(l);
 }
@@ -73,143 +67,54 @@ static void answer(struct stk_listing *l, int rc, const struct stk_err *err)
         stk_write_null(&l->text, "next");
     stk_write_close(&l->text, '}');
     if (rc < 0)
-        stk_api_fail(l->req, rc, err);
+        stk_api_fail(l->turn.req, rc, err);
     else if (l->text.len > l->room)
-        stk_request_unread(l->req);
+        stk_request_unread(l->turn.req);
     else
-        stk_request_written(l->req, &l->text);
+        stk_request_written(l->turn.req, &l->text);
 }
 
 /* Whether it is complete, and answered. */
-static bool add_slice(struct stk_listing *l)
+static bool add_slice(void *ctx, struct stk_sliced *s)
 {
+    struct stk_listing *l = (struct stk_listing *)s;
     struct stk_err err = {""};
     int rc;
 
+    (void)ctx;
     l->until_ns = worked_ns() + SLICE_NS;
-    l->room = stk_request_room(l->req);
+    l->room = stk_request_room(l->turn.req);
     rc = l->add_rows(l, &err);
-    stk_request_making(l->req, l->text.cap);
+    stk_request_making(l->turn.req, l->text.cap);
     if (rc <= 0)
         answer(l, rc, &err);
     return rc <= 0;
 }
 
-static uint32_t uid_of(const struct stk_listing *l)
-{
-    const struct stk_who *who = l->req ? stk_request_who(l->req) : NULL;
-
-    return who ? who->uid : STK_NONE;
-}
-
-/* Takes the one whose turn it is out of the line, if any; those whose clients have left go. */
-static struct stk_listing *take_next(struct stk_listings *w)
-{
-    struct stk_listing **at = &w->first, **chosen = NULL, *l;
-
-    while ((l = *at) != NULL) {
-        if (!l->req) {
-            *at = l->next;
-            drop(l);
-            continue;
-        }
-        if (!chosen || (uid_of(*chosen) == w->last_uid && uid_of(l) != w->last_uid))
-            chosen = at;
-        at = &l->next;
-    }
-    l = chosen ? *chosen : NULL;
-    if (l)
-        *chosen = l->next;
-    return l;
-}
-
-static void on_slice(uv_timer_t *t);
-
-static void put_last(struct stk_listings *w, struct stk_listing *l)
-{
-    struct stk_listing **at = &w->first;
-
-    while (*at)
-        at = &(*at)->next;
-    l->next = NULL;
-    *at = l;
-    if (!uv_is_active((uv_handle_t *)&w->timer)) /* 1 ms: not in this turn of the loop */
-        (void)uv_timer_start(&w->timer, on_slice, 1, 0);
-}
-
-static void on_slice(uv_timer_t *t)
-{
-    struct stk_listings *w = t->data;
-    struct stk_listing *l = take_next(w);
-
-    if (!l)
-        return;
-    w->last_uid = uid_of(l);
-    if (!add_slice(l))
-        put_last(w, l);
-    else
-        drop(l);
-    if (w->first && !uv_is_active((uv_handle_t *)t))
-        (void)uv_timer_start(t, on_slice, 1, 0);
-}
-
 /* ---- asking ---- */
 
-static void on_gone(void *ctx, struct stk_request *r)
+static struct stk_slices *listings_of(struct stk_api *a)
 {
-    struct stk_listing *l = ctx;
-
-    (void)r;
-    l->req = NULL;
-}
-
-static struct stk_listings *listings_of(struct stk_api *a)
-{
-    if (a->listings)
-        return a->listings;
-    a->listings = calloc(1, sizeof(*a->listings));
     if (!a->listings)
-        return NULL;
-    a->listings->api = a;
-    (void)uv_timer_init(a->cfg.loop, &a->listings->timer);
-    a->listings->timer.data = a->listings;
+        a->listings = stk_slices_new(
+            &(struct stk_slices_config){.loop = a->cfg.loop, .work = add_slice, .drop = drop});
     return a->listings;
 }
 
 void stk_listing_start(struct stk_listing *take, struct stk_request *r)
 {
-    struct stk_listings *w = take ? listings_of(take->view.api) : NULL;
+    struct stk_slices *w = take ? listings_of(take->view.api) : NULL;
 
     if (!w) {
         stk_request_error(r, 503, "no_memory", "the daemon has no memory for this list now");
         free(take);
         return;
     }
-    take->req = r;
+    take->turn.req = r;
     stk_write_open(&take->text, NULL, '{');
     stk_write_open(&take->text, "jobs", '[');
-    if (add_slice(take)) {
-        drop(take);
-        return;
-    }
-    stk_request_on_gone(r, on_gone, take);
-    put_last(w, take);
-}
-
-static void on_closed(uv_handle_t *h)
-{
-    free(h->data);
-}
-
-void stk_listings_free(struct stk_api *a)
-{
-    struct stk_listings *w = a->listings;
-
-    if (!w)
-        return;
-    for (struct stk_listing *l = w->first, *next; l; l = next) {
-        next = l->next;
-        drop(l);
-    }
-    uv_close((uv_handle_t *)&w->timer, on_closed);
+    if (add_slice(NULL, &take->turn))
+        drop(&take->turn);
+    else
+        stk_slices_put(w, &take->turn);
 }

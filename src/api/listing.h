@@ -5,8 +5,10 @@
 #define STK_API_LISTING_H
 
 #include "api/show.h"
+#include "api/slices.h"
 
 struct stk_listing {
+    struct stk_sliced turn; /* kept by listing.c, with what is below */
     struct stk_show view;
     uint32_t limit;      /* rows */
     stk_job_number last; /* the job that was looked at last; at first, where the page begins */
@@ -16,8 +18,6 @@ struct stk_listing {
     bool more; /* jobs come after this page */
 
     /* kept by listing.c */
-    struct stk_request *req; /* NULL: its client has left */
-    struct stk_listing *next;
     uint64_t until_ns; /* of the slice */
     uint32_t looks;    /* at the clock */
     uint32_t n;        /* rows */

@@ -4,29 +4,22 @@
  * What would start a job is found by trying (core/remedy.h), and each try copies the state: with
  * 100,000 jobs all tries of one question take a sixth of a second and more. No other request is
  * answered while the one thread works, so it makes some tries, serves the others for as long as
- * that took, and goes on. Questions take turns, one slice each, those of different users before two
- * of the same. Where few jobs wait, and nobody is in the line, the first slice is all of it.
+ * that took, and goes on (slices.h). Where few jobs wait, and nobody is in the line, the first
+ * slice is all of it.
  *
  * The answer is of the moment at which it is complete; a try is of the moment at which it was made.
  * When the job's description has changed meanwhile, all is tried again. */
 #include <stdlib.h>
 
 #include "api/handlers.h"
+#include "api/slices.h"
 #include "core/remedy.h"
 
 struct asked {
-    struct asked *next;
-    struct stk_request *req; /* NULL: its client has left */
+    struct stk_sliced turn;
     stk_job_number number;
     int64_t spec; /* that the tries are of */
     struct stk_remedy_tries tries;
-};
-
-struct stk_whys {
-    struct stk_api *api;
-    uv_timer_t timer;
-    struct asked *first;
-    uint32_t last_uid; /* whose slice was the last */
 };
 
 static bool is_scheduled(const struct stk_api *a, stk_job_number number)
@@ -50,89 +43,39 @@ static bool make_slice(struct stk_api *a, struct asked *q)
         q->spec = e->rec.spec;
     }
     if (e && !is_scheduled(a, q->number))
-        rc = stk_live_remedies(a->cfg.live, stk_request_who(q->req), e, &q->tries, &all, NULL);
+        rc = stk_live_remedies(a->cfg.live, stk_request_who(q->turn.req), e, &q->tries, &all, NULL);
     if (rc > 0)
         return false;
     if (rc < 0)
         all.n = 0;
-    stk_why_answer(a, q->req, q->number, &all);
+    stk_why_answer(a, q->turn.req, q->number, &all);
     return true;
 }
 
-/* Takes the one whose turn it is out of the line, if any; those whose clients have left go. */
-static struct asked *take_next(struct stk_whys *w)
+static bool work(void *ctx, struct stk_sliced *s)
 {
-    struct asked **at = &w->first, **chosen = NULL, *q;
+    struct stk_api *a = ctx;
 
-    while ((q = *at) != NULL) {
-        if (!q->req) {
-            *at = q->next;
-            free(q);
-            continue;
-        }
-        if (!chosen || (stk_request_who((*chosen)->req)->uid == w->last_uid &&
-                        stk_request_who(q->req)->uid != w->last_uid))
-            chosen = at;
-        at = &q->next;
-    }
-    q = chosen ? *chosen : NULL;
-    if (q)
-        *chosen = q->next;
-    return q;
+    return stk_live_core(a->cfg.live) && make_slice(a, (struct asked *)s);
 }
 
-static void put_last(struct stk_whys *w, struct asked *q)
+static void drop(struct stk_sliced *s)
 {
-    struct asked **at = &w->first;
-
-    while (*at)
-        at = &(*at)->next;
-    q->next = NULL;
-    *at = q;
+    free(s); /* it begins what is freed */
 }
 
-static void on_slice(uv_timer_t *t)
+static struct stk_slices *whys_of(struct stk_api *a)
 {
-    struct stk_whys *w = t->data;
-    const uint64_t begun = uv_hrtime();
-    struct asked *q = stk_live_core(w->api->cfg.live) ? take_next(w) : NULL;
-
-    if (q) {
-        w->last_uid = stk_request_who(q->req)->uid;
-        if (make_slice(w->api, q))
-            free(q);
-        else
-            put_last(w, q);
-    }
-    if (w->first)
-        (void)uv_timer_start(t, on_slice, (uv_hrtime() - begun) / 1000000 + 1, 0);
-}
-
-static void on_gone(void *ctx, struct stk_request *r)
-{
-    struct asked *q = ctx;
-
-    (void)r;
-    q->req = NULL;
-}
-
-static struct stk_whys *whys_of(struct stk_api *a)
-{
-    if (a->whys)
-        return a->whys;
-    a->whys = calloc(1, sizeof(*a->whys));
     if (!a->whys)
-        return NULL;
-    a->whys->api = a;
-    (void)uv_timer_init(a->cfg.loop, &a->whys->timer);
-    a->whys->timer.data = a->whys;
+        a->whys = stk_slices_new(&(struct stk_slices_config){
+            .loop = a->cfg.loop, .ctx = a, .rests = true, .work = work, .drop = drop});
     return a->whys;
 }
 
 void stk_do_why(void *ctx, struct stk_request *r)
 {
     struct stk_api *a = ctx;
-    struct stk_whys *w = whys_of(a);
+    struct stk_slices *w = whys_of(a);
     stk_job_number number;
     struct asked *q;
 
@@ -143,32 +86,10 @@ void stk_do_why(void *ctx, struct stk_request *r)
         stk_request_error(r, 503, "no_memory", "the daemon has no memory for this now");
         return;
     }
-    q->req = r;
+    q->turn.req = r;
     q->number = number;
-    if (!w->first && make_slice(a, q)) {
-        free(q);
-        return;
-    }
-    stk_request_on_gone(r, on_gone, q);
-    put_last(w, q);
-    if (!uv_is_active((uv_handle_t *)&w->timer))
-        (void)uv_timer_start(&w->timer, on_slice, 1, 0);
-}
-
-static void on_closed(uv_handle_t *h)
-{
-    free(h->data);
-}
-
-void stk_whys_free(struct stk_api *a)
-{
-    struct stk_whys *w = a->whys;
-
-    if (!w)
-        return;
-    for (struct asked *q = w->first, *next; q; q = next) {
-        next = q->next;
-        free(q);
-    }
-    uv_close((uv_handle_t *)&w->timer, on_closed);
+    if (!stk_slices_any(w) && make_slice(a, q))
+        drop(&q->turn);
+    else
+        stk_slices_put(w, &q->turn);
 }
